@@ -1,0 +1,255 @@
+//! Where a value came from.
+//!
+//! Every value that reaches a policy keeps its origin, so that any verdict can name the line
+//! that decided it. Nothing here decides anything: [`Layer`] only orders origins by strength.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::settings::Preset;
+
+/// Who wrote a value, weakest first.
+///
+/// A rule of a stronger layer replaces one of a weaker layer for the same path.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Layer {
+    /// ringfence itself: presets and built-in lists.
+    BuiltIn,
+    /// The user's settings file.
+    User,
+    /// The project's settings file; it may only narrow.
+    Project,
+    /// `RINGFENCE_RO` and `RINGFENCE_RW`.
+    Environment,
+    /// A command-line flag, or a call to a builder of the library.
+    Flag,
+}
+
+/// A list or default that ships with ringfence.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum BuiltIn {
+    /// Shell start-up files and `~/.config`, readable in a terminal.
+    Dotfiles,
+    /// The variables that pass by default.
+    Environment,
+    /// Git metadata of the project.
+    Git,
+    /// The limits of a kind.
+    Limits,
+    /// What a preset says.
+    Preset(Preset),
+    /// The project itself.
+    Project,
+    /// Files in the project that run later, outside.
+    Protected,
+    /// Directories that hold the sockets of the host.
+    Runtime,
+    /// Keys, tokens, histories and other people's homes.
+    Secrets,
+    /// The directories every program needs.
+    SystemPaths,
+    /// Where compilers and package managers keep their programs and caches.
+    Toolchains,
+    /// Temporary directories.
+    Tmp,
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// It ships with ringfence.
+    BuiltIn(BuiltIn),
+    /// An environment variable of ringfence's own.
+    Environment {
+        /// The variable's name.
+        name: &'static str,
+    },
+    /// A settings file.
+    File {
+        /// [`Layer::User`] or [`Layer::Project`].
+        layer: Layer,
+        /// The file, as it was opened.
+        path: Arc<Path>,
+        /// Counted from one.
+        line: u32,
+        /// Counted from one, in characters.
+        column: u32,
+    },
+    /// A command-line flag.
+    Flag {
+        /// With its dashes: `--read`.
+        name: &'static str,
+    },
+    /// A call to the library.
+    Library,
+}
+
+impl Origin {
+    /// How strong a value from here is.
+    pub fn layer(&self) -> Layer {
+        match self {
+            Self::BuiltIn(_) => Layer::BuiltIn,
+            Self::Environment { .. } => Layer::Environment,
+            Self::File { layer, .. } => *layer,
+            Self::Flag { .. } | Self::Library => Layer::Flag,
+        }
+    }
+}
+
+impl fmt::Display for BuiltIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dotfiles => f.write_str("built-in list of shell start-up files"),
+            Self::Environment => f.write_str("built-in list of variables"),
+            Self::Git => f.write_str("built-in git metadata rule"),
+            Self::Limits => f.write_str("built-in limits"),
+            Self::Preset(preset) => write!(f, "preset {preset}"),
+            Self::Project => f.write_str("built-in project rule"),
+            Self::Protected => f.write_str("built-in list of files that run later"),
+            Self::Runtime => f.write_str("built-in list of socket directories"),
+            Self::Secrets => f.write_str("built-in secrets list"),
+            Self::SystemPaths => f.write_str("built-in system paths"),
+            Self::Toolchains => f.write_str("built-in toolchain paths"),
+            Self::Tmp => f.write_str("built-in temporary directories"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn(list) => list.fmt(f),
+            Self::Environment { name } => write!(f, "environment variable {name}"),
+            Self::File {
+                path, line, column, ..
+            } => write!(f, "{}:{line}:{column}", crate::text::printable_path(path)),
+            Self::Flag { name } => write!(f, "flag {name}"),
+            Self::Library => f.write_str("library call"),
+        }
+    }
+}
+
+/// As programs read it: `{"layer": "user", "text": "…", "path": "…", "line": 3, "column": 5}`.
+impl Serialize for Origin {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("layer", &self.layer())?;
+        map.serialize_entry("text", &self.to_string())?;
+        if let Self::File {
+            path, line, column, ..
+        } = self
+        {
+            map.serialize_entry("path", &path.to_string_lossy())?;
+            map.serialize_entry("line", line)?;
+            map.serialize_entry("column", column)?;
+        }
+        map.end()
+    }
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl<T> Located<T> {
+    /// Pairs a value with its origin.
+    pub fn new(value: T, origin: Origin) -> Self {
+        Self { value, origin }
+    }
+
+    /// A value that ships with ringfence.
+    pub fn built_in(value: T, list: BuiltIn) -> Self {
+        Self::new(value, Origin::BuiltIn(list))
+    }
+}
+
+/// A settings file being read: its name, for origins, and its text, for lines and columns.
+#[derive(Clone, Debug)]
+pub struct Source {
+    layer: Layer,
+    path: Arc<Path>,
+    text: Arc<str>,
+}
+
+impl Source {
+    /// Names a text.
+    pub fn new(layer: Layer, path: impl Into<PathBuf>, text: impl Into<Arc<str>>) -> Self {
+        Self {
+            layer,
+            path: Arc::from(path.into()),
+            text: text.into(),
+        }
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The file's name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whose file it is.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// Line and column, both from one, of a byte offset; past the end means the end.
+    pub fn position(&self, offset: usize) -> (u32, u32) {
+        let mut end = offset.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.text[..end];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        (
+            u32::try_from(line).unwrap_or(u32::MAX),
+            u32::try_from(column).unwrap_or(u32::MAX),
+        )
+    }
+
+    /// The origin of what stands at a byte offset.
+    pub fn origin(&self, offset: usize) -> Origin {
+        let (line, column) = self.position(offset);
+        Origin::File {
+            layer: self.layer,
+            path: Arc::clone(&self.path),
+            line,
+            column,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let source = Source::new(Layer::User, "s.json", "a\nöb\n");
+
+        assert_eq!(source.position(0), (1, 1));
+        assert_eq!(source.position(2), (2, 1));
+        assert_eq!(source.position(3), (2, 1), "inside ö counts as ö");
+        assert_eq!(source.position(4), (2, 2));
+        assert_eq!(source.position(99), (3, 1));
+    }
+}

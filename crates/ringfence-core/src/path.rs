@@ -1,0 +1,180 @@
+//! Paths that a rule can name.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// An absolute path without `.`, `..` or doubled slashes.
+///
+/// It promises nothing about existence or symbolic links: whoever enforces a rule opens it once,
+/// and from then on only the descriptor is trusted.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct AbsPath(PathBuf);
+
+/// Why a text cannot name a rule.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// It goes up: with links in between, nobody can say where it leads without asking the kernel.
+    #[error("the path has a `..` in it")]
+    Climbs,
+    /// It is empty.
+    #[error("the path is empty")]
+    Empty,
+    /// It holds a zero byte, which no system call would pass on.
+    #[error("the path has a zero byte in it")]
+    Nul,
+    /// It does not start at the root.
+    #[error("the path is not absolute")]
+    Relative,
+}
+
+impl AbsPath {
+    /// Takes a path that is already absolute.
+    ///
+    /// # Errors
+    ///
+    /// See [`PathError`].
+    pub fn parse(raw: impl AsRef<Path>) -> Result<Self, PathError> {
+        let raw = raw.as_ref();
+        let bytes = raw.as_os_str().as_encoded_bytes();
+        if bytes.is_empty() {
+            return Err(PathError::Empty);
+        }
+        if bytes.contains(&0) {
+            return Err(PathError::Nul);
+        }
+        if !raw.has_root() {
+            return Err(PathError::Relative);
+        }
+        let mut clean = PathBuf::from("/");
+        for part in raw.components() {
+            match part {
+                Component::Normal(name) => clean.push(name),
+                Component::ParentDir => return Err(PathError::Climbs),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        Ok(Self(clean))
+    }
+
+    /// Takes a path as text alone, letting `..` eat the name before it.
+    ///
+    /// Only for paths that do not exist, where there is no link to be wrong about.
+    ///
+    /// # Errors
+    ///
+    /// Every [`PathError`] but [`PathError::Climbs`].
+    pub fn lexical(raw: impl AsRef<Path>) -> Result<Self, PathError> {
+        let mut clean = PathBuf::new();
+        for part in raw.as_ref().components() {
+            if part == Component::ParentDir {
+                clean.pop();
+            } else {
+                clean.push(part);
+            }
+        }
+        Self::parse(clean)
+    }
+
+    /// The root directory.
+    pub fn root() -> Self {
+        Self(PathBuf::from("/"))
+    }
+
+    /// As the standard library knows it.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    /// `self` with a relative path below it. Parts that would leave `self` are not followed.
+    #[must_use]
+    pub fn below(&self, relative: impl AsRef<Path>) -> Self {
+        let mut path = self.0.clone();
+        for part in relative.as_ref().components() {
+            if let Component::Normal(name) = part {
+                path.push(name);
+            }
+        }
+        Self(path)
+    }
+
+    /// The directory above, or `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        self.0.parent().map(|parent| Self(parent.to_owned()))
+    }
+
+    /// Whether `other` is this path or lies below it, by whole names.
+    pub fn covers(&self, other: &Self) -> bool {
+        other.0.starts_with(&self.0)
+    }
+
+    /// How many names it has: zero for the root.
+    pub fn depth(&self) -> usize {
+        self.0.components().count().saturating_sub(1)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_encoded_bytes()
+    }
+}
+
+impl AsRef<Path> for AbsPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Display for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::text::printable_path(&self.0))
+    }
+}
+
+impl Serialize for AbsPath {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_string_lossy())
+    }
+}
+
+impl<'de> Deserialize<'de> for AbsPath {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parsing_cleans_what_is_harmless_and_refuses_what_is_not() {
+        let clean = AbsPath::parse("//a/./b//c/").unwrap();
+        assert_eq!(clean.as_path(), Path::new("/a/b/c"));
+        assert_eq!(clean.depth(), 3);
+        assert_eq!(AbsPath::parse("/a/../b"), Err(PathError::Climbs));
+        assert_eq!(AbsPath::parse("a"), Err(PathError::Relative));
+        assert_eq!(AbsPath::parse(""), Err(PathError::Empty));
+        assert_eq!(AbsPath::parse("/a\0b"), Err(PathError::Nul));
+    }
+
+    #[test]
+    fn covering_goes_by_whole_names() {
+        let project = AbsPath::parse("/w/proj").unwrap();
+        assert!(project.covers(&AbsPath::parse("/w/proj/src").unwrap()));
+        assert!(project.covers(&project));
+        assert!(!project.covers(&AbsPath::parse("/w/proj-evil/x").unwrap()));
+    }
+
+    #[test]
+    fn below_never_leaves() {
+        let project = AbsPath::parse("/w/proj").unwrap();
+        assert_eq!(
+            project.below("../../etc/passwd").as_path(),
+            Path::new("/w/proj/etc/passwd")
+        );
+        assert_eq!(project.below("/etc").as_path(), Path::new("/w/proj/etc"));
+    }
+}

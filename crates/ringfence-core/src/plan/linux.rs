@@ -1,0 +1,323 @@
+//! Plans for Linux: which engine, which acts, which gaps.
+
+use super::facts::{Arch, Bwrap, Feature, HostFacts};
+use super::landlock::{Tree, ruleset};
+use super::mounts;
+use super::{
+    Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, bounds, network_namespace,
+};
+use crate::origin::{Layer, Origin};
+use crate::policy::{Found, Policy};
+use crate::seccomp::{
+    self, FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
+    UnixSockets,
+};
+use crate::settings::NetworkMode;
+
+/// From this version Landlock holds unix sockets by path.
+const ABI_UNIX_PATHS: u32 = 9;
+/// From this version Landlock holds `truncate`, and so descriptors that are passed on.
+const ABI_TRUNCATE: u32 = 3;
+/// From this version Landlock keeps signals inside.
+const ABI_SCOPES: u32 = 6;
+
+pub(super) fn compile(
+    policy: &Policy,
+    facts: &HostFacts,
+    choice: EngineChoice,
+    draft: &mut Draft,
+) -> Engine {
+    draft.acts.push(Act::Environment);
+    draft.acts.push(Act::Descriptors);
+    draft.acts.push(Act::Command);
+    if facts.cgroup.own.works() {
+        draft.acts.push(Act::Cgroup);
+    }
+    limits(policy, facts, draft);
+    if policy.only_tracks() {
+        draft.acts.push(Act::Init);
+        return Engine::Track;
+    }
+    let engine = match choice {
+        EngineChoice::Auto => strongest(facts),
+        EngineChoice::Named(engine) => engine,
+    };
+    match engine {
+        Engine::Namespaces | Engine::Bwrap => own_root(policy, facts, engine, draft),
+        Engine::Landlock => host_root(policy, facts, draft),
+        Engine::Seatbelt | Engine::Track => draft.gap(
+            policy,
+            "every rule",
+            "this engine does not exist on Linux",
+            "use `--engine auto`",
+        ),
+    }
+    network(policy, draft);
+    sockets(policy, facts, draft);
+    engine
+}
+
+/// The strongest engine that can work here.
+fn strongest(facts: &HostFacts) -> Engine {
+    match (&facts.user_namespaces, &facts.bwrap) {
+        (Feature::Works, _) => Engine::Namespaces,
+        (Feature::Missing { .. }, Bwrap::Usable { .. }) => Engine::Bwrap,
+        (Feature::Missing { .. }, Bwrap::Absent | Bwrap::Setuid { .. }) => Engine::Landlock,
+    }
+}
+
+fn own_root(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &mut Draft) {
+    match (engine, &facts.bwrap) {
+        (Engine::Bwrap, Bwrap::Usable { .. }) => {}
+        (Engine::Bwrap, Bwrap::Setuid { path }) => draft.gap(
+            policy,
+            "every rule",
+            &format!("{path} is setuid, so it would run as root with arguments of this policy"),
+            "install a bubblewrap that is not setuid",
+        ),
+        (Engine::Bwrap, Bwrap::Absent) => draft.gap(
+            policy,
+            "every rule",
+            "there is no bwrap in /usr/bin or /usr/local/bin",
+            "install bubblewrap, or use `--engine auto`",
+        ),
+        _ => need(&facts.user_namespaces, policy, "every rule", draft),
+    }
+    let network = network_namespace(policy);
+    if engine == Engine::Namespaces {
+        need(
+            &facts.proc_mount,
+            policy,
+            "processes of the host are hidden",
+            draft,
+        );
+        if network == NetworkNamespace::Own {
+            let origin = policy.network().mode_origin().clone();
+            need_of(&facts.network_namespaces, origin, "network none", draft);
+        }
+    }
+    let root = mounts::root(policy);
+    if !root.absent.is_empty() {
+        draft.acts.push(Act::Names {
+            absent: root.absent,
+        });
+    }
+    draft.acts.extend([
+        Act::Namespaces { network },
+        Act::Keyring,
+        Act::Ids,
+        Act::Root {
+            base: root.base,
+            mounts: root.mounts,
+        },
+        Act::Capabilities,
+        Act::Privileges,
+        Act::Init,
+    ]);
+    if network == NetworkNamespace::Own {
+        draft.acts.push(Act::Loopback);
+    }
+    if facts.landlock.abi > 0 {
+        draft
+            .acts
+            .push(Act::Landlock(ruleset(policy, facts, Tree::Own)));
+    }
+    if facts.landlock.abi < ABI_TRUNCATE {
+        draft.gap(
+            policy,
+            "nothing outside the grants changes",
+            "a file passed as standard input, output or error could be opened again with more rights: Landlock is missing or too old here",
+            "use Linux 6.2 or later with Landlock enabled",
+        );
+    }
+    let inet = InetSockets::Open;
+    filter(policy, facts, inet, SystemIpc::Own, draft);
+}
+
+fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
+    draft
+        .acts
+        .extend([Act::Keyring, Act::Capabilities, Act::Privileges, Act::Init]);
+    if facts.landlock.abi == 0 {
+        draft.gap(
+            policy,
+            "every file rule",
+            "there is no Landlock in this kernel, and user namespaces are refused",
+            "enable Landlock (`lsm=landlock,...` on the kernel's command line), or allow user namespaces",
+        );
+    } else {
+        draft
+            .acts
+            .push(Act::Landlock(ruleset(policy, facts, Tree::Host)));
+    }
+    let namespaces = "use the `namespaces` engine, which needs user namespaces";
+    draft.gap(
+        policy,
+        "nothing outside the grants changes",
+        "modes, owners, times and extended attributes of the user's own files can be changed anywhere",
+        namespaces,
+    );
+    if facts.landlock.abi < ABI_TRUNCATE {
+        draft.gap(
+            policy,
+            "nothing outside the grants changes",
+            "files that may only be read can be truncated",
+            "use Linux 6.2 or later",
+        );
+    }
+    if facts.landlock.abi < ABI_SCOPES {
+        draft.gap(
+            policy,
+            "no process outside is signalled",
+            "other processes of the user can be ended",
+            "use Linux 6.12 or later",
+        );
+    }
+    if !facts.cgroup.own.works() {
+        draft.gap(
+            policy,
+            "nothing survives",
+            "processes are found by searching for descendants, not by a boundary of the kernel's",
+            "delegate a cgroup to the user, or use the `namespaces` engine",
+        );
+    }
+    for (rule, above) in policy.files().with_surroundings() {
+        if rule.access >= above {
+            continue;
+        }
+        let rewrite = match rule.found {
+            Found::Absent => {
+                "grant the existing entries of the directory one by one instead of the whole"
+            }
+            _ => {
+                "grant its neighbours one by one instead of the directory around it, or use the `namespaces` engine"
+            }
+        };
+        draft.gap_of(
+            rule.origin.clone(),
+            format!("{}: {}", rule.path, rule.access),
+            format!("Landlock cannot take away inside a grant, so it would be: {above}"),
+            rewrite,
+        );
+    }
+    let inet = match policy.network().mode() {
+        NetworkMode::All => InetSockets::Open,
+        NetworkMode::None | NetworkMode::Hosts => InetSockets::Refused,
+    };
+    filter(policy, facts, inet, SystemIpc::Shared, draft);
+}
+
+fn filter(
+    policy: &Policy,
+    facts: &HostFacts,
+    inet: InetSockets,
+    ipc: SystemIpc,
+    draft: &mut Draft,
+) {
+    need(&facts.seccomp, policy, "system calls are filtered", draft);
+    let arch = match facts.arch {
+        Arch::Aarch64 => seccomp::Arch::Aarch64,
+        Arch::X86_64 => seccomp::Arch::X86_64,
+        Arch::Other => {
+            draft.gap(
+                policy,
+                "system calls are filtered",
+                "ringfence does not know the system calls of this processor",
+                "use an x86_64 or aarch64 machine",
+            );
+            return;
+        }
+    };
+    let open_unix = facts.landlock.abi >= ABI_UNIX_PATHS;
+    draft.acts.push(Act::Seccomp(FilterSpec {
+        arch,
+        inet,
+        ipc,
+        listening: match inet {
+            InetSockets::Refused if !open_unix => Listening::Refused,
+            _ => Listening::Allowed,
+        },
+        route_queries: match inet {
+            InetSockets::Refused => RouteQueries::Refused,
+            _ => RouteQueries::Allowed,
+        },
+        set_id_bits: SetIdBits::Refused,
+        tracing: Tracing::Refused,
+        unix: if open_unix {
+            UnixSockets::Open
+        } else {
+            UnixSockets::Refused
+        },
+    }));
+}
+
+fn network(policy: &Policy, draft: &mut Draft) {
+    let network = policy.network();
+    if network.mode() == NetworkMode::Hosts && !network.hosts().is_empty() {
+        draft.gap_of(
+            network.mode_origin().clone(),
+            "network hosts",
+            "there is no gate yet that could let single hosts through, so nothing could be reached",
+            "use `--net none` or `--net all`",
+        );
+    }
+    let ports = network.loopback_in().iter().chain(network.loopback_out());
+    for port in ports {
+        draft.gap_of(
+            port.origin.clone(),
+            format!("loopback port {}", port.value),
+            "there is no gate yet that could carry it",
+            "take the port away, or use `--net all`",
+        );
+    }
+}
+
+fn sockets(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
+    if facts.landlock.abi >= ABI_UNIX_PATHS {
+        return;
+    }
+    for grant in policy.sockets() {
+        draft.gap_of(
+            grant.origin.clone(),
+            format!("unix socket {}", grant.path),
+            "this kernel cannot let one socket through and keep the others out, so none can be reached",
+            "use Linux 7.1 or later (Landlock 9)",
+        );
+    }
+}
+
+fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
+    let controller = |name: &str| facts.cgroup.controllers.iter().any(|known| known == name);
+    let mut set = Vec::new();
+    for (name, bound, origin) in bounds(policy) {
+        let holds = match name {
+            LimitName::Memory => controller("memory"),
+            LimitName::Processes => controller("pids") || facts.process_limit.works(),
+            LimitName::Cpu | LimitName::FileSize | LimitName::Files | LimitName::Wall => true,
+        };
+        if holds {
+            set.push((name, bound));
+        } else if origin.layer() != Layer::BuiltIn {
+            // A default is set where it can be; a limit that somebody wrote must hold.
+            draft.gap_of(
+                origin,
+                format!("limit {name}"),
+                "nothing here can bound it for the whole session",
+                format!("delegate the cgroup controller for {name}, or write \"none\""),
+            );
+        }
+    }
+    if !set.is_empty() {
+        draft.acts.push(Act::Limits { bounds: set });
+    }
+}
+
+fn need(feature: &Feature, policy: &Policy, rule: &str, draft: &mut Draft) {
+    need_of(feature, policy.preset().origin.clone(), rule, draft);
+}
+
+fn need_of(feature: &Feature, origin: Origin, rule: &str, draft: &mut Draft) {
+    if let Feature::Missing { why, fix } = feature {
+        draft.gap_of(origin, rule, why.as_str(), fix.as_str());
+    }
+}

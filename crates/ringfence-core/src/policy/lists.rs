@@ -1,0 +1,421 @@
+//! The built-in lists, as data.
+//!
+//! A path that starts with `~/` is below the home. Entries that a host does not have are left
+//! out without a word; nothing here ever creates anything.
+
+use crate::settings::Os;
+
+/// The three categories of `system_paths`.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemLists {
+    /// Read and execute.
+    pub executable: &'static [&'static str],
+    /// Read.
+    pub read_only: &'static [&'static str],
+    /// Read and write.
+    pub read_write: &'static [&'static str],
+}
+
+/// What programs need to run at all, in a policy that starts from nothing.
+pub fn system_paths(os: Os) -> SystemLists {
+    match os {
+        Os::Linux => SystemLists {
+            executable: &[
+                "/usr/bin",
+                "/usr/sbin",
+                "/usr/lib",
+                "/usr/lib64",
+                "/usr/libexec",
+                "/lib",
+                "/lib64",
+                "/bin",
+                "/sbin",
+            ],
+            read_only: &["/etc", "/usr/share", "/usr/include", "/usr/lib/locale"],
+            read_write: &["/dev", "/tmp", "/var/tmp", "/dev/shm", "/run/user"],
+        },
+        Os::Macos => SystemLists {
+            executable: &[
+                "/bin",
+                "/usr/bin",
+                "/usr/sbin",
+                "/sbin",
+                "/usr/lib",
+                "/usr/libexec",
+                "/System/Library/dyld",
+                "/System/Cryptexes",
+                "/Library/Developer/CommandLineTools/usr/bin",
+                "/Library/Developer/CommandLineTools/usr/lib",
+                "/Library/Apple/usr/bin",
+                "/opt/homebrew/bin",
+                "/opt/homebrew/sbin",
+                "/opt/homebrew/Cellar",
+                "/opt/homebrew/lib",
+                "/usr/local/bin",
+                "/usr/local/lib",
+            ],
+            read_only: &[
+                "/private/etc",
+                "/usr/share",
+                "/System/Library/Keychains",
+                "/Library/Developer/CommandLineTools/SDKs",
+                "/Library/Preferences/SystemConfiguration",
+                "/opt/homebrew/share",
+                "/opt/homebrew/etc",
+                "/usr/local/share",
+                "/usr/local/etc",
+            ],
+            read_write: &[
+                "/dev",
+                "/private/tmp",
+                "/var/folders",
+                "/private/var/run/mDNSResponder",
+            ],
+        },
+        Os::Windows => SystemLists {
+            executable: &[],
+            read_only: &[],
+            read_write: &[],
+        },
+    }
+}
+
+/// What `strict` adds to the system paths: trees that hold programs and their data, but nobody's
+/// own files.
+pub fn strict_system_paths(os: Os) -> SystemLists {
+    match os {
+        Os::Linux => SystemLists {
+            // `/usr` whole: interpreters and compilers keep parts of themselves all over it.
+            executable: &[
+                "/usr",
+                "/bin",
+                "/sbin",
+                "/lib",
+                "/lib32",
+                "/lib64",
+                "/libx32",
+                "/opt",
+                "/nix/store",
+            ],
+            read_only: &[
+                "/etc",
+                "/proc",
+                "/sys/devices/system/cpu",
+                "/var/lib/dpkg/info",
+            ],
+            read_write: &["/dev"],
+        },
+        Os::Macos | Os::Windows => system_paths(os),
+    }
+}
+
+/// Programs of toolchains in the home: read and execute in `strict`.
+pub const TOOLCHAINS: &[&str] = &[
+    "~/.asdf",
+    "~/.bun/bin",
+    "~/.cargo/bin",
+    "~/.cargo/config.toml",
+    "~/.cargo/env",
+    "~/.config/git",
+    "~/.deno/bin",
+    "~/.gitconfig",
+    "~/.local/bin",
+    "~/.local/lib",
+    "~/.local/share/mise",
+    "~/.local/share/uv",
+    "~/.nvm",
+    "~/.pyenv",
+    "~/.rbenv",
+    "~/.rustup",
+    "~/.sdkman",
+    "~/.volta",
+    "~/go/bin",
+];
+
+/// Caches of toolchains in the home: read and write in `strict`.
+pub const TOOLCHAIN_CACHES: &[&str] = &[
+    "~/.cache",
+    "~/.cargo/git",
+    "~/.cargo/registry",
+    "~/.gradle/caches",
+    "~/.m2/repository",
+    "~/.npm",
+    "~/.pnpm-store",
+    "~/.yarn",
+    "~/go/pkg",
+];
+
+/// Variables that name a toolchain's directory, and whether it is a cache.
+pub const TOOLCHAIN_VARIABLES: &[(&str, Toolchain)] = &[
+    ("GOCACHE", Toolchain::Cache),
+    ("GOMODCACHE", Toolchain::Cache),
+    ("RUSTUP_HOME", Toolchain::Programs),
+];
+
+/// What a toolchain's directory is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Toolchain {
+    /// Written by builds.
+    Cache,
+    /// Executed.
+    Programs,
+}
+
+/// Shell start-up files: read in `terminal`, so that a shell looks as it always does.
+pub const DOTFILES: &[&str] = &[
+    "~/.bash_login",
+    "~/.bash_profile",
+    "~/.bashrc",
+    "~/.config",
+    "~/.gitconfig",
+    "~/.inputrc",
+    "~/.profile",
+    "~/.terminfo",
+    "~/.zlogin",
+    "~/.zlogout",
+    "~/.zprofile",
+    "~/.zshenv",
+    "~/.zshrc",
+];
+
+/// Keys, tokens, histories: hidden in every preset but `track`, wherever a grant around them
+/// would show them.
+pub const SECRETS: &[&str] = &[
+    // Keys and agents.
+    "~/.ssh",
+    "~/.gnupg",
+    "~/.config/age",
+    "~/.config/sops",
+    // Clouds and clusters.
+    "~/.aws",
+    "~/.azure",
+    "~/.config/gcloud",
+    "~/.config/doctl",
+    "~/.config/hcloud",
+    "~/.config/scw",
+    "~/.config/rclone",
+    "~/.kube",
+    "~/.docker",
+    "~/.config/containers/auth.json",
+    "~/.terraform.d",
+    "~/.terraformrc",
+    "~/.vault-token",
+    "~/.fly",
+    "~/.oci",
+    // Passwords that tools look up by host.
+    "~/.netrc",
+    "~/.authinfo",
+    "~/.authinfo.gpg",
+    "~/.git-credentials",
+    "~/.config/git/credentials",
+    "~/.config/gh",
+    "~/.config/glab-cli",
+    "~/.config/hub",
+    "~/.pgpass",
+    "~/.my.cnf",
+    "~/.mylogin.cnf",
+    "~/.mongorc.js",
+    "~/.s3cfg",
+    "~/.boto",
+    // Tokens of package managers.
+    "~/.npmrc",
+    "~/.yarnrc.yml",
+    "~/.pypirc",
+    "~/.config/pip/pip.conf",
+    "~/.cargo/credentials",
+    "~/.cargo/credentials.toml",
+    "~/.gem/credentials",
+    "~/.bundle/config",
+    "~/.composer/auth.json",
+    "~/.config/composer/auth.json",
+    "~/.m2/settings.xml",
+    "~/.m2/settings-security.xml",
+    "~/.gradle/gradle.properties",
+    "~/.nuget/NuGet",
+    "~/.config/hub",
+    // Password stores and keyrings.
+    "~/.password-store",
+    "~/.local/share/keyrings",
+    "~/.local/share/kwalletd",
+    "~/.config/1Password",
+    "~/.config/Bitwarden",
+    "~/.config/Bitwarden CLI",
+    "~/.config/keepassxc",
+    "~/.config/op",
+    "~/Library/Keychains",
+    // Browsers: cookies are keys.
+    "~/.mozilla",
+    "~/.thunderbird",
+    "~/.config/google-chrome",
+    "~/.config/chromium",
+    "~/.config/BraveSoftware",
+    "~/.config/microsoft-edge",
+    "~/.config/vivaldi",
+    "~/.config/opera",
+    "~/.var/app",
+    "~/Library/Application Support/BraveSoftware",
+    "~/Library/Application Support/Firefox",
+    "~/Library/Application Support/Google/Chrome",
+    "~/Library/Cookies",
+    "~/Library/Messages",
+    "~/Library/Mail",
+    "~/Library/Safari",
+    // Agents and assistants: their tokens, and what was said to them.
+    "~/.claude",
+    "~/.claude.json",
+    "~/.codex",
+    "~/.gemini",
+    "~/.config/github-copilot",
+    "~/.config/anthropic",
+    "~/.config/openai",
+    // Histories: people paste passwords.
+    "~/.bash_history",
+    "~/.zsh_history",
+    "~/.local/share/fish/fish_history",
+    "~/.histfile",
+    "~/.history",
+    "~/.python_history",
+    "~/.node_repl_history",
+    "~/.psql_history",
+    "~/.mysql_history",
+    "~/.sqlite_history",
+    "~/.rediscli_history",
+    "~/.irb_history",
+    "~/.lesshst",
+    "~/.viminfo",
+    "~/.local/state/bash_history",
+    // The machine's own.
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/ssh/ssh_host_dsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/var/lib/sudo",
+    "/var/spool/cron",
+    "/var/mail",
+    "/var/spool/mail",
+];
+
+/// Where homes of other users lie.
+pub fn homes(os: Os) -> &'static [&'static str] {
+    match os {
+        Os::Linux => &["/home", "/root"],
+        Os::Macos => &["/Users", "/var/root", "/private/var/root"],
+        Os::Windows => &[],
+    }
+}
+
+/// Directories that hold the sockets of the host's services.
+pub fn runtime_directories(os: Os) -> &'static [&'static str] {
+    match os {
+        Os::Linux => &["/run", "/var/run"],
+        Os::Macos => &["/private/var/run"],
+        Os::Windows => &[],
+    }
+}
+
+/// Temporary directories that everybody shares.
+pub fn temporary_directories(os: Os) -> &'static [&'static str] {
+    match os {
+        Os::Linux => &["/tmp", "/var/tmp", "/dev/shm"],
+        Os::Macos => &["/private/tmp", "/private/var/tmp"],
+        Os::Windows => &[],
+    }
+}
+
+/// Names in a project that some program outside runs or obeys without being asked.
+pub const PROTECTED: &[(&str, &str)] = &[
+    (".claude", "settings, hooks and commands of an agent"),
+    (".codex", "settings of an agent"),
+    (".cursor", "rules and MCP servers of an editor"),
+    (
+        ".devcontainer",
+        "commands an editor runs when it opens the project",
+    ),
+    (".envrc", "direnv runs it on entering the directory"),
+    (".gemini", "settings of an agent"),
+    (
+        ".github/workflows",
+        "runs on a server with the repository's secrets",
+    ),
+    (".husky", "git hooks of npm projects"),
+    (".idea", "run configurations of an editor"),
+    (".mcp.json", "servers an agent starts"),
+    (".npmrc", "registries and scripts of npm"),
+    (".pnpmfile.cjs", "pnpm runs it on install"),
+    (".pre-commit-config.yaml", "programs run on commit"),
+    (".ringfence", "the project's own settings for ringfence"),
+    (".vscode", "tasks an editor runs"),
+    (".yarnrc.yml", "yarn loads plugins it names"),
+    (".zed", "tasks and servers of an editor"),
+    (
+        ".cargo/config.toml",
+        "runners and wrappers that cargo starts",
+    ),
+    (".cargo/config", "the same, by its old name"),
+];
+
+/// Parts of a git directory that make git run something, or point it elsewhere. They stay as
+/// they are at level `write`.
+pub const GIT_KNOBS: &[&str] = &[
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "hooks",
+    "info/attributes",
+    "info/exclude",
+    "modules",
+    "objects/info/alternates",
+];
+
+/// Variables that pass in a terminal.
+pub const TERMINAL_VARIABLES: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "SHELL",
+    "LANG",
+    "TERM",
+    "TERM_PROGRAM",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "EDITOR",
+    "VISUAL",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "SSH_AUTH_SOCK",
+    "GPG_TTY",
+    "COLORTERM",
+];
+
+/// Variables that pass everywhere besides: language, clock and colours, nothing that leads
+/// anywhere.
+pub const PLAIN_VARIABLES: &[&str] = &[
+    "LANGUAGE",
+    "LC_*",
+    "LOGNAME",
+    "TZ",
+    "NO_COLOR",
+    "CLICOLOR",
+    "FORCE_COLOR",
+    "COLUMNS",
+    "LINES",
+    "CI",
+];
+
+/// Of [`TERMINAL_VARIABLES`], those that lead to something a tool does not see.
+pub const NOT_FOR_TOOLS: &[&str] = &["GPG_TTY", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"];
+
+/// Processes and threads that a tool may have at once.
+pub const TOOL_PROCESSES: u64 = 4096;
+/// Bytes in a tool's private temporary directories.
+pub const TOOL_TMP: u64 = 4 << 30;

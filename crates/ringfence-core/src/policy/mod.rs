@@ -1,0 +1,166 @@
+//! What is allowed, fully resolved, no operating system named.
+//!
+//! A policy is immutable. [`resolve`] makes it from settings, and nothing else does: so whatever
+//! holds a `Policy` knows that layers were merged, that the project's file only narrowed, and
+//! that every value can say where it came from.
+
+mod environment;
+mod files;
+pub mod lists;
+mod narrow;
+mod network;
+mod resolve;
+
+pub use environment::{
+    EnvPattern, EnvPatternError, EnvVerdict, Environment, Passing, SOCKET_VARIABLES,
+};
+pub use files::{Access, FileRule, FileRules, FileVerdict, Found};
+pub use narrow::Ignored;
+pub use network::{HostVerdict, Network, Reachable, SocketGrant};
+pub use resolve::{Complaint, Place, Seen, resolve};
+
+use serde::Serialize;
+
+use crate::origin::Located;
+use crate::path::AbsPath;
+use crate::settings::{GitLevel, Kind, Limit, OnGap, Preset, Tmp};
+
+/// What one session may do.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub(crate) kind: Kind,
+    pub(crate) preset: Located<Preset>,
+    pub(crate) project: AbsPath,
+    pub(crate) files: FileRules,
+    pub(crate) network: Network,
+    pub(crate) sockets: Vec<SocketGrant>,
+    pub(crate) environment: Environment,
+    pub(crate) limits: Limits,
+    pub(crate) git: Located<GitLevel>,
+    pub(crate) on_gap: Located<OnGap>,
+    pub(crate) tmp: Located<Tmp>,
+    pub(crate) unsandboxed: Located<bool>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) ignored: Vec<Ignored>,
+}
+
+/// Bounds, each with its origin.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Limits {
+    /// Seconds on the clock.
+    pub wall: Located<Limit>,
+    /// Seconds on the processor, for each process.
+    pub cpu: Located<Limit>,
+    /// Processes and threads at once.
+    pub processes: Located<Limit>,
+    /// Bytes of memory of the whole session.
+    pub memory: Located<Limit>,
+    /// Open files of each process.
+    pub files: Located<Limit>,
+    /// Bytes in each file.
+    pub file_size: Located<Limit>,
+    /// Bytes in the private temporary directories.
+    pub tmp_size: Located<Limit>,
+}
+
+/// Something a user should know about how settings were understood.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "kebab-case")]
+pub enum Note {
+    /// `enabled: false`: nothing is restricted, only tracked.
+    Disabled,
+    /// `apply_to` leaves this kind out: nothing is restricted, only tracked.
+    KindNotCovered(Kind),
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Disabled => f.write_str(
+                "`enabled` is false, so nothing is restricted; the session is only tracked",
+            ),
+            Self::KindNotCovered(kind) => write!(
+                f,
+                "`apply_to` leaves out {kind}, so nothing is restricted; the session is only tracked"
+            ),
+        }
+    }
+}
+
+impl Policy {
+    /// Whose command it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Where the policy started from.
+    pub fn preset(&self) -> &Located<Preset> {
+        &self.preset
+    }
+
+    /// The project's root.
+    pub fn project(&self) -> &AbsPath {
+        &self.project
+    }
+
+    /// Which subtree may be used how.
+    pub fn files(&self) -> &FileRules {
+        &self.files
+    }
+
+    /// What may be reached.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Sockets of the host that may be connected to.
+    pub fn sockets(&self) -> &[SocketGrant] {
+        &self.sockets
+    }
+
+    /// What the command finds in its environment.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Bounds on time, memory and numbers.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How much of the project's git metadata may be used.
+    pub fn git(&self) -> &Located<GitLevel> {
+        &self.git
+    }
+
+    /// What to do when the host cannot enforce a rule.
+    pub fn on_gap(&self) -> &Located<OnGap> {
+        &self.on_gap
+    }
+
+    /// Which temporary directories the command sees.
+    pub fn tmp(&self) -> &Located<Tmp> {
+        &self.tmp
+    }
+
+    /// Whether a command that asks for it may run outside the sandbox.
+    pub fn unsandboxed(&self) -> &Located<bool> {
+        &self.unsandboxed
+    }
+
+    /// What a user should know about how the settings were understood.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// What the project's file tried to widen.
+    pub fn ignored(&self) -> &[Ignored] {
+        &self.ignored
+    }
+
+    /// Whether nothing is restricted, only tracked.
+    pub fn only_tracks(&self) -> bool {
+        self.preset.value == Preset::Track
+    }
+}

@@ -1,0 +1,653 @@
+//! Settings –resolve→ policy.
+//!
+//! Layers are merged here and nowhere else. A stronger layer's word replaces a weaker one's; lists
+//! of additional things add up; a rule for the same path from a stronger layer replaces the
+//! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::environment::{Environment, Passing};
+use super::files::{Access, FileRule, FileRules, Found};
+use super::lists::{self, SystemLists, Toolchain};
+use super::network::{Network, SocketGrant};
+use super::{Limits, Note, Policy};
+use crate::origin::{BuiltIn, Layer, Located, Origin};
+use crate::path::AbsPath;
+use crate::settings::{
+    ApplyTo, GitLevel, Key, Keys, Kind, Limit, List, NetworkMode, OnGap, Os, Preset, Settings,
+    SocketName, Tmp,
+};
+
+/// Who is calling, and from where.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Whose command it is.
+    pub kind: Kind,
+    /// The operating system it will run on.
+    pub os: Os,
+    /// The caller's home, canonical.
+    pub home: Option<AbsPath>,
+    /// The project's root, canonical.
+    pub project: AbsPath,
+    /// Directories of ringfence's own: settings and state.
+    pub own: Vec<AbsPath>,
+    /// Where the usual sockets are on this host, by the names that settings use.
+    pub sockets: Vec<(&'static str, PathBuf)>,
+    /// Variables of [`lists::TOOLCHAIN_VARIABLES`] that the caller has.
+    pub toolchains: Vec<(&'static str, OsString)>,
+}
+
+/// What stands at a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Seen {
+    /// Nothing.
+    Absent,
+    /// Something, with its canonical path.
+    At(AbsPath, Found),
+    /// The caller may not look.
+    Unreadable(String),
+}
+
+/// Something in the settings that cannot be carried out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Complaint {
+    /// Where it was written.
+    pub origin: Origin,
+    /// What is wrong, in one clause.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// Merges all layers into one policy.
+///
+/// # Errors
+///
+/// Every [`Complaint`], not only the first one.
+pub fn resolve(
+    settings: &Settings,
+    place: &Place,
+    look: &dyn Fn(&Path) -> Seen,
+) -> Result<Policy, Vec<Complaint>> {
+    if !settings.has_project() {
+        return build(settings, place, look);
+    }
+    // The project's file is the only untrusted layer there is: no file is trusted yet.
+    let without = build(&settings.without_project(), place, look)?;
+    let with = build(settings, place, look)?;
+    Ok(without.narrowed_by(with))
+}
+
+fn build(
+    settings: &Settings,
+    place: &Place,
+    look: &dyn Fn(&Path) -> Seen,
+) -> Result<Policy, Vec<Complaint>> {
+    let mut notes = Vec::new();
+    let preset = preset(settings, place, &mut notes);
+    let mut builder = Builder {
+        settings,
+        place,
+        look,
+        preset: preset.value,
+        rules: Vec::new(),
+        complaints: Vec::new(),
+    };
+    let git = builder.git();
+    let tmp = builder
+        .word(|keys| &keys.tmp)
+        .unwrap_or_else(|| Located::built_in(Tmp::Private, BuiltIn::Tmp));
+    let tmp = if preset.value == Preset::Track {
+        Located::new(Tmp::Host, preset.origin.clone())
+    } else {
+        tmp
+    };
+    let sockets = builder.sockets();
+    let files = builder.files(&preset, git.value);
+    let policy = Policy {
+        kind: place.kind,
+        project: place.project.clone(),
+        network: builder.network(&preset),
+        environment: builder.environment(&preset, &sockets),
+        limits: builder.limits(),
+        on_gap: builder
+            .word(|keys| &keys.on_gap)
+            .unwrap_or_else(|| Located::built_in(OnGap::Refuse, BuiltIn::Preset(preset.value))),
+        unsandboxed: builder
+            .word(|keys| &keys.agent.sandbox_permissions.allow_unsandboxed)
+            .unwrap_or_else(|| Located::built_in(false, BuiltIn::Preset(preset.value))),
+        preset,
+        files,
+        sockets,
+        git,
+        tmp,
+        notes,
+        ignored: Vec::new(),
+    };
+    if builder.complaints.is_empty() {
+        Ok(policy)
+    } else {
+        Err(builder.complaints)
+    }
+}
+
+/// The strongest word that was written.
+fn strongest<T: Clone>(settings: &Settings, key: impl Fn(&Keys) -> &Key<T>) -> Option<Located<T>> {
+    settings
+        .layers()
+        .rev()
+        .find_map(|keys| key(keys).written().cloned())
+}
+
+fn preset(settings: &Settings, place: &Place, notes: &mut Vec<Note>) -> Located<Preset> {
+    let enabled = strongest(settings, |keys| &keys.terminal.sandbox.enabled);
+    if let Some(enabled) = enabled.filter(|enabled| !enabled.value) {
+        notes.push(Note::Disabled);
+        return Located::new(Preset::Track, enabled.origin);
+    }
+    let apply_to: Option<Located<ApplyTo>> =
+        strongest(settings, |keys| &keys.terminal.sandbox.apply_to);
+    if let Some(apply_to) = apply_to.filter(|apply_to| !apply_to.value.includes(place.kind)) {
+        notes.push(Note::KindNotCovered(place.kind));
+        return Located::new(Preset::Track, apply_to.origin);
+    }
+    strongest(settings, |keys| &keys.preset).unwrap_or_else(|| {
+        let preset = place.kind.default_preset();
+        Located::built_in(preset, BuiltIn::Preset(preset))
+    })
+}
+
+/// What to do with a rule whose path is not there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum OnAbsent {
+    /// Complain: somebody asked for exactly this.
+    Complain,
+    /// Keep the rule: it is the name that is protected.
+    Keep,
+    /// Leave it out: it came from a list.
+    Skip,
+}
+
+struct Builder<'a> {
+    settings: &'a Settings,
+    place: &'a Place,
+    look: &'a dyn Fn(&Path) -> Seen,
+    preset: Preset,
+    rules: Vec<FileRule>,
+    complaints: Vec<Complaint>,
+}
+
+impl Builder<'_> {
+    fn word<T: Clone>(&self, key: impl Fn(&Keys) -> &Key<T>) -> Option<Located<T>> {
+        strongest(self.settings, key)
+    }
+
+    /// Every entry of a list that adds up over layers.
+    fn entries<T: Clone>(&self, key: impl Fn(&Keys) -> &Key<List<T>>) -> List<T> {
+        let layers = self.settings.layers();
+        layers
+            .filter_map(|keys| key(keys).written())
+            .flat_map(|list| list.value.clone())
+            .collect()
+    }
+
+    fn rule(&mut self, path: &Path, access: Access, origin: Origin, on_absent: OnAbsent) {
+        let (path, found) = match ((self.look)(path), on_absent) {
+            (Seen::At(path, found), _) => (path, found),
+            (Seen::Absent, OnAbsent::Skip) => return,
+            (Seen::Absent, OnAbsent::Keep) => match AbsPath::lexical(path) {
+                Ok(path) => (path, Found::Absent),
+                Err(error) => return self.complain(origin, error.to_string(), None),
+            },
+            (Seen::Absent, OnAbsent::Complain) => {
+                let shown = crate::text::printable_path(path);
+                let help = "create it first, or take the rule away; ringfence never creates it and \
+                            never falls back to its parent";
+                return self.complain(
+                    origin,
+                    format!("{shown} does not exist"),
+                    Some(help.to_owned()),
+                );
+            }
+            // A list may name what this user cannot even see; the kernel refuses it anyway.
+            (Seen::Unreadable(_), OnAbsent::Skip) => return,
+            (Seen::Unreadable(why), OnAbsent::Complain | OnAbsent::Keep) => {
+                let shown = crate::text::printable_path(path);
+                return self.complain(origin, format!("{shown} cannot be looked up: {why}"), None);
+            }
+        };
+        let rule = FileRule {
+            path,
+            access,
+            origin,
+            found,
+        };
+        self.settle(rule);
+    }
+
+    /// Lets a rule in, against what already stands for the same path.
+    fn settle(&mut self, rule: FileRule) {
+        let Some(known) = self.rules.iter_mut().find(|known| known.path == rule.path) else {
+            self.rules.push(rule);
+            return;
+        };
+        let contradiction = contradicts(known, &rule).then(|| {
+            let message = format!(
+                "{} is given twice: as {} and as {} ({})",
+                rule.path, rule.access, known.access, known.origin
+            );
+            (rule.origin.clone(), message)
+        });
+        let (new, old) = (strength(&rule.origin), strength(&known.origin));
+        if new > old || (new == old && rule.access < known.access) {
+            *known = rule;
+        }
+        if let Some((origin, message)) = contradiction {
+            self.complain(origin, message, Some("keep one of the two".to_owned()));
+        }
+    }
+
+    fn complain(&mut self, origin: Origin, message: String, help: Option<String>) {
+        self.complaints.push(Complaint {
+            origin,
+            message,
+            help,
+        });
+    }
+
+    /// A rule from a built-in list; `~/` is the home.
+    fn listed(&mut self, text: &str, access: Access, list: BuiltIn) {
+        let path = match (text.strip_prefix("~/"), &self.place.home) {
+            (None, _) => PathBuf::from(text),
+            (Some(rest), Some(home)) => home.as_path().join(rest),
+            (Some(_), None) => return,
+        };
+        self.rule(&path, access, Origin::BuiltIn(list), OnAbsent::Skip);
+    }
+
+    fn files(&mut self, preset: &Located<Preset>, git: GitLevel) -> FileRules {
+        let default = match preset.value {
+            Preset::Track => Access::Write,
+            Preset::Agent | Preset::Strict | Preset::Terminal => Access::None,
+        };
+        if preset.value != Preset::Track {
+            self.system_paths();
+            self.preset_paths();
+            self.project_paths(git);
+            self.additional_paths();
+        }
+        FileRules::new(
+            default,
+            preset.origin.clone(),
+            std::mem::take(&mut self.rules),
+        )
+    }
+
+    fn system_paths(&mut self) {
+        let os = self.place.os;
+        let lists = match self.preset {
+            // Everything may be read and run; what may not is carved out below.
+            Preset::Agent => SystemLists {
+                executable: &["/"],
+                read_only: &[],
+                read_write: &["/dev"],
+            },
+            Preset::Strict => lists::strict_system_paths(os),
+            Preset::Terminal | Preset::Track => lists::system_paths(os),
+        };
+        let categories: [(fn(&Keys) -> &Key<List<_>>, _, _); 3] = [
+            (
+                |keys| &keys.terminal.sandbox.system_paths.read_write,
+                lists.read_write,
+                Access::Write,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.system_paths.executable,
+                lists.executable,
+                Access::Execute,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.system_paths.read_only,
+                lists.read_only,
+                Access::Read,
+            ),
+        ];
+        for (key, default, access) in categories {
+            match self.word(key) {
+                None => {
+                    for path in default {
+                        self.listed(path, access, BuiltIn::SystemPaths);
+                    }
+                }
+                Some(written) => {
+                    for entry in written.value {
+                        // Zed's lists name directories that only some machines have.
+                        self.rule(&entry.value.0, access, entry.origin, OnAbsent::Skip);
+                    }
+                }
+            }
+        }
+    }
+
+    fn preset_paths(&mut self) {
+        let os = self.place.os;
+        for path in lists::temporary_directories(os) {
+            self.listed(path, Access::Write, BuiltIn::Tmp);
+        }
+        if self.preset == Preset::Agent {
+            for path in lists::runtime_directories(os) {
+                self.listed(path, Access::None, BuiltIn::Runtime);
+            }
+            for path in lists::homes(os) {
+                self.listed(path, Access::None, BuiltIn::Secrets);
+            }
+            if let Some(home) = &self.place.home {
+                let home = home.as_path().to_owned();
+                let own = Origin::BuiltIn(BuiltIn::Preset(Preset::Agent));
+                // The caller's home may itself be in the list of homes.
+                self.rules.retain(|rule| rule.path.as_path() != home);
+                self.rule(&home, Access::Execute, own, OnAbsent::Skip);
+            }
+        }
+        if self.preset == Preset::Strict {
+            self.toolchains();
+        }
+        if self.preset == Preset::Terminal {
+            for path in lists::DOTFILES {
+                self.listed(path, Access::Read, BuiltIn::Dotfiles);
+            }
+        }
+        for path in lists::SECRETS {
+            self.listed(path, Access::None, BuiltIn::Secrets);
+        }
+        for own in self.place.own.clone() {
+            let origin = Origin::BuiltIn(BuiltIn::Secrets);
+            self.rule(own.as_path(), Access::None, origin, OnAbsent::Skip);
+        }
+    }
+
+    fn toolchains(&mut self) {
+        for path in lists::TOOLCHAINS {
+            self.listed(path, Access::Execute, BuiltIn::Toolchains);
+        }
+        for path in lists::TOOLCHAIN_CACHES {
+            self.listed(path, Access::Write, BuiltIn::Toolchains);
+        }
+        for (name, value) in self.place.toolchains.clone() {
+            let known = lists::TOOLCHAIN_VARIABLES
+                .iter()
+                .find(|(variable, _)| *variable == name);
+            let access = match known {
+                Some((_, Toolchain::Cache)) => Access::Write,
+                Some((_, Toolchain::Programs)) => Access::Execute,
+                None => continue,
+            };
+            let origin = Origin::BuiltIn(BuiltIn::Toolchains);
+            self.rule(Path::new(&value), access, origin, OnAbsent::Skip);
+        }
+    }
+
+    fn project_paths(&mut self, git: GitLevel) {
+        let project = self.place.project.clone();
+        let origin = Origin::BuiltIn(BuiltIn::Project);
+        self.rule(project.as_path(), Access::Write, origin, OnAbsent::Complain);
+        for (name, _) in lists::PROTECTED {
+            let path = project.below(name);
+            let origin = Origin::BuiltIn(BuiltIn::Protected);
+            self.rule(path.as_path(), Access::Execute, origin, OnAbsent::Keep);
+        }
+        for name in self.entries(|keys| &keys.protect.add) {
+            let path = project.below(&name.value.0);
+            self.rule(path.as_path(), Access::Execute, name.origin, OnAbsent::Keep);
+        }
+        for name in self.entries(|keys| &keys.protect.allow) {
+            let path = project.below(&name.value.0);
+            self.rule(path.as_path(), Access::Write, name.origin, OnAbsent::Keep);
+        }
+        let directory = project.below(".git");
+        let origin = Origin::BuiltIn(BuiltIn::Git);
+        let access = match git {
+            GitLevel::Hidden => Access::None,
+            GitLevel::Read => Access::Read,
+            GitLevel::Write | GitLevel::Full => Access::Write,
+        };
+        self.rule(directory.as_path(), access, origin.clone(), OnAbsent::Keep);
+        if git == GitLevel::Write {
+            for knob in lists::GIT_KNOBS {
+                let path = directory.below(knob);
+                self.rule(
+                    path.as_path(),
+                    Access::Execute,
+                    origin.clone(),
+                    OnAbsent::Keep,
+                );
+            }
+        }
+    }
+
+    fn additional_paths(&mut self) {
+        type Paths = fn(&Keys) -> &Key<List<crate::settings::SettingPath>>;
+        let keys: [(Paths, Access); 5] = [
+            (
+                |keys| &keys.terminal.sandbox.additional_executable_paths,
+                Access::Execute,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.additional_read_only_paths,
+                Access::Read,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.additional_read_write_paths,
+                Access::Write,
+            ),
+            (|keys| &keys.secrets.hide, Access::None),
+            (|keys| &keys.secrets.show, Access::Read),
+        ];
+        for (key, access) in keys {
+            for entry in self.entries(key) {
+                // Hiding what is not there is not a mistake.
+                let on_absent = if access == Access::None {
+                    OnAbsent::Keep
+                } else {
+                    OnAbsent::Complain
+                };
+                self.rule(&entry.value.0, access, entry.origin, on_absent);
+            }
+        }
+        if self.place.kind == Kind::Tool {
+            for entry in self.entries(|keys| &keys.agent.sandbox_permissions.write_paths) {
+                self.rule(
+                    &entry.value.0,
+                    Access::Write,
+                    entry.origin,
+                    OnAbsent::Complain,
+                );
+            }
+            let all = self.word(|keys| &keys.agent.sandbox_permissions.allow_fs_write_all);
+            if let Some(all) = all.filter(|all| all.value) {
+                self.rule(
+                    Path::new("/"),
+                    Access::Write,
+                    all.origin,
+                    OnAbsent::Complain,
+                );
+            }
+        }
+    }
+
+    fn git(&self) -> Located<GitLevel> {
+        if self.preset == Preset::Track {
+            return Located::built_in(GitLevel::Full, BuiltIn::Preset(Preset::Track));
+        }
+        if let Some(written) = self.word(|keys| &keys.git) {
+            return written;
+        }
+        let seed = self.word(|keys| &keys.agent.sandbox_permissions.allow_git_access);
+        match (self.place.kind, seed) {
+            (Kind::Tool, Some(seed)) if seed.value => Located::new(GitLevel::Write, seed.origin),
+            _ => {
+                let level = match self.preset {
+                    // A person's shell is where people commit.
+                    Preset::Terminal | Preset::Track => GitLevel::Full,
+                    Preset::Agent | Preset::Strict => GitLevel::Hidden,
+                };
+                Located::built_in(level, BuiltIn::Preset(self.preset))
+            }
+        }
+    }
+
+    fn network(&self, preset: &Located<Preset>) -> Network {
+        let mut hosts = self.entries(|keys| &keys.network.hosts);
+        let mut all_hosts = None;
+        if self.place.kind == Kind::Tool {
+            hosts.extend(self.entries(|keys| &keys.agent.sandbox_permissions.network_hosts));
+            all_hosts = self.word(|keys| &keys.agent.sandbox_permissions.allow_all_hosts);
+        }
+        let listed = self
+            .word(|keys| &keys.network.hosts)
+            .map(|list| list.origin)
+            .or_else(|| hosts.first().map(|host| host.origin.clone()));
+        let by_preset = match preset.value {
+            Preset::Agent | Preset::Strict => NetworkMode::None,
+            Preset::Terminal | Preset::Track => NetworkMode::All,
+        };
+        let allow = self.word(|keys| &keys.terminal.sandbox.allow_network);
+        let mode = if let Some(mode) = self.word(|keys| &keys.network.mode) {
+            mode
+        } else if let Some(no) = allow.as_ref().filter(|allow| !allow.value) {
+            Located::new(NetworkMode::None, no.origin.clone())
+        } else if let Some(all) = all_hosts.filter(|all| all.value) {
+            Located::new(NetworkMode::All, all.origin)
+        } else if let Some(origin) = listed {
+            // An empty list is a list: it names nothing, so nothing may be reached.
+            Located::new(NetworkMode::Hosts, origin)
+        } else if let Some(yes) = allow {
+            Located::new(NetworkMode::All, yes.origin)
+        } else {
+            Located::new(by_preset, preset.origin.clone())
+        };
+        Network {
+            mode,
+            hosts,
+            loopback_in: self.entries(|keys| &keys.network.loopback_in),
+            loopback_out: self.entries(|keys| &keys.network.loopback_out),
+        }
+    }
+
+    fn sockets(&mut self) -> Vec<SocketGrant> {
+        let mut grants = Vec::new();
+        for entry in self.entries(|keys| &keys.unix_sockets) {
+            let (name, path) = match entry.value {
+                SocketName::Path(path) => (None, path),
+                SocketName::Known(name) => {
+                    let sockets = &self.place.sockets;
+                    let known = sockets.iter().find(|(known, _)| *known == name);
+                    let Some((_, path)) = known else {
+                        let message = format!("there is no {name} socket here");
+                        self.complain(entry.origin, message, None);
+                        continue;
+                    };
+                    (Some(name), path.clone())
+                }
+            };
+            match (self.look)(&path) {
+                Seen::At(path, Found::Other) => grants.push(SocketGrant {
+                    name,
+                    path,
+                    origin: entry.origin,
+                }),
+                Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => {
+                    let shown = crate::text::printable_path(&path);
+                    self.complain(entry.origin, format!("{shown} is not a socket"), None);
+                }
+            }
+        }
+        grants
+    }
+
+    fn environment(&self, preset: &Located<Preset>, sockets: &[SocketGrant]) -> Environment {
+        let written = self.word(|keys| &keys.terminal.sandbox.allowed_env_vars);
+        let (passing, origin) = match (preset.value, written) {
+            (Preset::Track, _) => (Passing::Everything, preset.origin.clone()),
+            (_, written) => {
+                let (mut listed, origin) = match written {
+                    Some(written) => (written.value, written.origin),
+                    None => (
+                        self.default_variables(),
+                        Origin::BuiltIn(BuiltIn::Environment),
+                    ),
+                };
+                listed.extend(self.entries(|keys| &keys.env.allow));
+                (Passing::Listed(listed), origin)
+            }
+        };
+        let layers = self.settings.layers();
+        let set = layers
+            .filter_map(|keys| keys.env.set.written())
+            .flat_map(|set| set.value.clone())
+            .collect();
+        Environment {
+            passing,
+            passing_origin: origin,
+            set,
+            sockets: sockets.iter().filter_map(|grant| grant.name).collect(),
+        }
+    }
+
+    fn default_variables(&self) -> List<super::EnvPattern> {
+        let for_tools = self.preset != Preset::Terminal;
+        lists::TERMINAL_VARIABLES
+            .iter()
+            .filter(|name| !(for_tools && lists::NOT_FOR_TOOLS.contains(name)))
+            .chain(lists::PLAIN_VARIABLES)
+            .filter_map(|name| name.parse().ok())
+            .map(|pattern| Located::built_in(pattern, BuiltIn::Environment))
+            .collect()
+    }
+
+    fn limits(&self) -> Limits {
+        let tool = self.place.kind == Kind::Tool && self.preset != Preset::Track;
+        let default = |bound: Option<u64>| {
+            let bound = bound.filter(|_| tool);
+            Located::built_in(bound.map_or(Limit::Unlimited, Limit::At), BuiltIn::Limits)
+        };
+        macro_rules! limit {
+            ($key:ident, $default:expr) => {
+                self.word(|keys| &keys.limits.$key)
+                    .map(|written| Located::new(written.value.0, written.origin))
+                    .unwrap_or_else(|| default($default))
+            };
+        }
+        Limits {
+            wall: limit!(wall, None),
+            cpu: limit!(cpu, None),
+            processes: limit!(processes, Some(lists::TOOL_PROCESSES)),
+            memory: limit!(memory, None),
+            files: limit!(files, None),
+            file_size: limit!(file_size, None),
+            tmp_size: limit!(tmp_size, Some(lists::TOOL_TMP)),
+        }
+    }
+}
+
+/// Which of two rules for one path stands: layers first, and among ringfence's own the one that
+/// protects more.
+fn strength(origin: &Origin) -> (Layer, u8) {
+    let rank = match origin {
+        Origin::BuiltIn(list) => match list {
+            BuiltIn::Secrets | BuiltIn::Runtime => 3,
+            BuiltIn::Git | BuiltIn::Protected => 2,
+            BuiltIn::Project => 1,
+            _ => 0,
+        },
+        _ => 0,
+    };
+    (origin.layer(), rank)
+}
+
+/// Two rules of one file (or of one command line) that cannot both be meant.
+fn contradicts(known: &FileRule, new: &FileRule) -> bool {
+    let layer = new.origin.layer();
+    layer != Layer::BuiltIn && layer == known.origin.layer() && known.access != new.access
+}

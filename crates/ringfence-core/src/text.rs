@@ -1,0 +1,98 @@
+//! Text that is safe to put on somebody's terminal.
+//!
+//! Paths, host names and settings may hold anything, written by anybody. What is shown is
+//! always escaped here, so that no name can draw, recolour or reorder what surrounds it.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// `text` with everything that is not plainly visible written as an escape.
+///
+/// Control, bidirectional, zero-width and private characters become `\u{…}`, a backslash
+/// becomes `\\`; everything else, non-Latin scripts included, stays as it is.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        push_printable(&mut out, character);
+    }
+    out
+}
+
+/// The same for bytes: what is not UTF-8 becomes `\xNN`.
+pub fn printable_bytes(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            push_printable(&mut out, character);
+        }
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+/// The same for what the operating system calls a string.
+pub fn printable_os(text: &OsStr) -> String {
+    printable_bytes(text.as_encoded_bytes())
+}
+
+/// The same for paths.
+pub fn printable_path(path: &Path) -> String {
+    printable_os(path.as_os_str())
+}
+
+fn push_printable(out: &mut String, character: char) {
+    match character {
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        _ if is_hidden(character) => {
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+        }
+        _ => out.push(character),
+    }
+}
+
+/// Characters that a reader cannot see, or that change how their neighbours are shown.
+pub fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            u32::from(character),
+            0x00AD // soft hyphen
+            | 0x034F // combining grapheme joiner
+            | 0x061C // Arabic letter mark
+            | 0x115F..=0x1160 // Hangul fillers
+            | 0x17B4..=0x17B5
+            | 0x180B..=0x180F
+            | 0x200B..=0x200F // zero width, direction marks
+            | 0x2028..=0x202E // separators, direction overrides
+            | 0x2060..=0x206F
+            | 0x3164
+            | 0xE000..=0xF8FF // private use
+            | 0xFE00..=0xFE0F // variation selectors
+            | 0xFEFF
+            | 0xFFA0
+            | 0xFFF0..=0xFFFB
+            | 0xE0000..=0xE0FFF // tags
+            | 0xF0000..=0x10_FFFF
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_instead() {
+        assert_eq!(
+            printable("a\u{1b}[2J\u{202e}b\\\n"),
+            "a\\u{1b}[2J\\u{202e}b\\\\\\n"
+        );
+        assert_eq!(printable("żółw 漢字 é"), "żółw 漢字 é");
+        assert_eq!(printable_bytes(b"ok\xff\x9b"), "ok\\xff\\x9b");
+    }
+}
