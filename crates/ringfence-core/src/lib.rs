@@ -5,5 +5,6 @@
 //! plan, for any host, can be built, printed and tested on any machine.
 //!
 
-
 #![forbid(unsafe_code)]
+
+pub mod seccomp;
