@@ -76,22 +76,59 @@ static PRLIMIT_CHANGE: Look = Look {
     mask: LONG,
     otherwise: refuse(
         Errno::Eperm,
-        "a limit set on another process can end it, and nothing else guards against that",
+        "a limit set on another process can end it, and it may be one of the host's",
     ),
     what: "new limit",
 };
 
-pub(super) static PAGES_TARGET: Look = Look {
+pub(super) static TARGET: Look = Look {
     argument: Argument::First,
-    cases: &[case(
-        "the caller",
-        &[0],
-        allow("a process may place its own memory"),
-    )],
+    cases: SELF,
     mask: INT,
-    otherwise: refuse(Errno::Eperm, "moves the memory of another process"),
+    otherwise: OTHERS_REFUSED,
     what: "process",
 };
+
+/// `PRIO_PROCESS`; the other kinds name groups and whole users.
+pub(super) static PRIORITY_KIND: Look = Look {
+    argument: Argument::First,
+    cases: &[case("PRIO_PROCESS", &[0], Decision::Look(&PRIORITY_TARGET))],
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "kind",
+};
+
+/// `IOPRIO_WHO_PROCESS`, which is numbered differently.
+pub(super) static IO_PRIORITY_KIND: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "IOPRIO_WHO_PROCESS",
+        &[1],
+        Decision::Look(&PRIORITY_TARGET),
+    )],
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "kind",
+};
+
+static PRIORITY_TARGET: Look = Look {
+    argument: Argument::Second,
+    cases: SELF,
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "process",
+};
+
+const SELF: &[Case] = &[case(
+    "the caller",
+    &[0],
+    allow("a process may place and slow itself"),
+)];
+
+const OTHERS_REFUSED: Decision = refuse(
+    Errno::Eperm,
+    "slows or moves another process, which may be one of the host's",
+);
 
 /// The kernel declares the request as 32 bits, so any upper word reaches the same code.
 pub(super) static IOCTL_REQUEST: Look = Look {

@@ -8,7 +8,7 @@
 use super::arguments;
 use super::decision::{Call, Case, Decision, Errno, Judgement, Rule, Verdict, When};
 use super::sockets;
-use super::spec::{FilterSpec, SetIdBits, SystemIpc, Tracing};
+use super::spec::{FilterSpec, HostProcesses, SetIdBits, SystemIpc, Tracing};
 use super::table::Syscall;
 
 /// Why a call of another architecture ends the process.
@@ -94,6 +94,9 @@ pub(super) const fn case(name: &'static str, values: &'static [u64], then: Decis
     }
 }
 
+/// Without a pid namespace.
+const IN_SIGHT: When = When::HostProcesses(HostProcesses::InSight);
+
 /// All rules that are not about sockets.
 pub(super) static RULES: &[Rule] = &[
     // New views of the system.
@@ -167,14 +170,31 @@ pub(super) static RULES: &[Rule] = &[
         ),
     ),
     when(
-        When::Always,
+        IN_SIGHT,
         &[Syscall::Prlimit64],
         Decision::Look(&arguments::PRLIMIT_TARGET),
     ),
     when(
-        When::Always,
-        &[Syscall::MigratePages, Syscall::MovePages],
-        Decision::Look(&arguments::PAGES_TARGET),
+        IN_SIGHT,
+        &[
+            Syscall::MigratePages,
+            Syscall::MovePages,
+            Syscall::SchedSetaffinity,
+            Syscall::SchedSetattr,
+            Syscall::SchedSetparam,
+            Syscall::SchedSetscheduler,
+        ],
+        Decision::Look(&arguments::TARGET),
+    ),
+    when(
+        IN_SIGHT,
+        &[Syscall::Setpriority],
+        Decision::Look(&arguments::PRIORITY_KIND),
+    ),
+    when(
+        IN_SIGHT,
+        &[Syscall::IoprioSet],
+        Decision::Look(&arguments::IO_PRIORITY_KIND),
     ),
     when(
         When::Ipc(SystemIpc::Shared),

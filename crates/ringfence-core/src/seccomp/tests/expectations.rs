@@ -54,7 +54,7 @@ fn the_ordinary_is_allowed_in_every_filter() {
         landlock_restrict_self linkat madvise membarrier memfd_create mkdirat \
         mknodat mlock mmap mprotect mremap mseal openat openat2 pidfd_open \
         pidfd_send_signal pipe2 pkey_alloc ppoll prctl pselect6 read recvmsg \
-        renameat2 restart_syscall rseq rt_sigreturn sched_setaffinity sendfile \
+        renameat2 restart_syscall rseq rt_sigreturn sendfile \
         setpgid setresuid setrlimit setsid splice statx symlinkat tgkill \
         timerfd_create umask uretprobe utimensat vfork wait4 write";
     for Filter { spec, program } in every_filter() {
@@ -429,14 +429,37 @@ fn other_processes_are_out_of_reach() {
             assert_eq!(namespaces.says(name, &[0]), "EPERM");
             assert_eq!(debugger.says(name, &[0]), "allow");
         }
-        let limits = |pid, new| namespaces.says("prlimit64", &[pid, 7, new, 0]);
-        assert_eq!(limits(0, 0x7fff_0000), "allow");
-        assert_eq!(limits(42, 0), "allow");
-        assert_eq!(limits(42, 0x7fff_0000), "EPERM");
-        assert_eq!(limits(42, 0x7fff_0000_0000), "EPERM");
-        assert_eq!(limits(1 << 32, 0x7fff_0000_0000), "allow");
-        assert_eq!(namespaces.says("move_pages", &[0]), "allow");
-        assert_eq!(namespaces.says("move_pages", &[1]), "EPERM");
+    }
+    for [own, host] in [Arch::X86_64, Arch::Aarch64]
+        .map(|arch| [FilterSpec::namespaces(arch), FilterSpec::strictest(arch)].map(Filter::new))
+    {
+        // A call, and the answer where host processes are in sight.
+        for (name, args, expected) in [
+            ("prlimit64", [0, 7, 0x7fff_0000, 0], "allow"),
+            ("prlimit64", [42, 7, 0, 0], "allow"),
+            ("prlimit64", [42, 7, 0x7fff_0000, 0], "EPERM"),
+            ("prlimit64", [42, 7, 0x7fff_0000_0000, 0], "EPERM"),
+            ("prlimit64", [1 << 32, 7, 0x7fff_0000, 0], "allow"),
+            ("move_pages", [0; 4], "allow"),
+            ("move_pages", [1, 0, 0, 0], "EPERM"),
+            ("migrate_pages", [1, 0, 0, 0], "EPERM"),
+            ("sched_setaffinity", [0; 4], "allow"),
+            ("sched_setaffinity", [42, 8, 0, 0], "EPERM"),
+            ("sched_setscheduler", [42, 0, 0, 0], "EPERM"),
+            ("sched_setparam", [42, 0, 0, 0], "EPERM"),
+            ("sched_setattr", [42, 0, 0, 0], "EPERM"),
+            ("setpriority", [0, 0, 19, 0], "allow"),
+            ("setpriority", [0, 42, 19, 0], "EPERM"),
+            ("setpriority", [1, 0, 19, 0], "EPERM"),
+            ("setpriority", [2, 0, 19, 0], "EPERM"),
+            ("ioprio_set", [1, 0, 0, 0], "allow"),
+            ("ioprio_set", [1, 42, 0, 0], "EPERM"),
+            ("ioprio_set", [3, 0, 0, 0], "EPERM"),
+            ("ioprio_set", [0, 0, 0, 0], "EPERM"),
+        ] {
+            assert_eq!(host.says(name, &args), expected, "{name} {args:?}");
+            assert_eq!(own.says(name, &args), "allow", "{name} {args:?}");
+        }
     }
 }
 

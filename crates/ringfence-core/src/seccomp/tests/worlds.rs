@@ -2,8 +2,8 @@
 
 use super::super::decision::{Call, Decision, Look};
 use super::super::spec::{
-    Arch, FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
-    UnixSockets,
+    Arch, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc,
+    Tracing, UnixSockets,
 };
 use super::super::table::Syscall;
 use super::super::{Program, compile, rules};
@@ -29,6 +29,12 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
             InetSockets::TcpPorts,
         ]
         .map(|inet| FilterSpec { inet, ..spec })
+    });
+    vary(&mut specs, |spec| {
+        [HostProcesses::Hidden, HostProcesses::InSight].map(|host_processes| FilterSpec {
+            host_processes,
+            ..spec
+        })
     });
     vary(&mut specs, |spec| {
         [SystemIpc::Own, SystemIpc::Shared].map(|ipc| FilterSpec { ipc, ..spec })
