@@ -10,7 +10,8 @@
 //! held against each other by tests.
 
 use super::spec::{
-    FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing, UnixSockets,
+    FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
+    UnixSockets,
 };
 use super::table::Syscall;
 
@@ -163,6 +164,8 @@ pub struct Call {
 pub(super) enum When {
     /// In every filter.
     Always,
+    /// For this answer about processes of the host.
+    HostProcesses(HostProcesses),
     /// For one of these answers about internet sockets.
     Inet(&'static [InetSockets]),
     /// For this answer about queues and shared memory.
@@ -184,6 +187,7 @@ impl When {
     pub(super) fn applies(self, spec: FilterSpec) -> bool {
         match self {
             Self::Always => true,
+            Self::HostProcesses(choice) => choice == spec.host_processes,
             Self::Inet(choices) => choices.contains(&spec.inet),
             Self::Ipc(choice) => choice == spec.ipc,
             Self::Listening(choice) => choice == spec.listening,

@@ -173,7 +173,7 @@ static STREAM_PROTOCOL: Look = Look {
     cases: &[case(
         "TCP",
         &[USUAL, TCP],
-        allow("TCP, held by the network namespace, by port rules, or not meant to be held"),
+        allow("held by the network namespace or by port rules, or the policy gives all of it"),
     )],
     mask: INT,
     otherwise: refuse(
@@ -189,7 +189,7 @@ static DGRAM_PROTOCOL: Look = Look {
         case(
             "UDP",
             &[USUAL, UDP],
-            allow("UDP, held by the network namespace, by port rules, or not meant to be held"),
+            allow("held by the network namespace or by port rules, or the policy gives all of it"),
         ),
         Case {
             name: "ICMP, ICMPv6",

@@ -104,6 +104,18 @@ pub enum SystemIpc {
     Shared,
 }
 
+/// Processes of the host that have the session's user.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostProcesses {
+    /// The session has a pid namespace of its own, so it has no number for any of them.
+    Hidden,
+    /// It can name them, and no other layer guards their limits and priorities: a call that sets
+    /// those of anybody but the caller is refused. Threads that set each other's are refused too,
+    /// since a filter cannot tell whose a number is.
+    InSight,
+}
+
 /// Debuggers and everything else that reaches into another process.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,6 +143,8 @@ pub enum SetIdBits {
 pub struct FilterSpec {
     /// Where it runs.
     pub arch: Arch,
+    /// Processes of the host.
+    pub host_processes: HostProcesses,
     /// Internet sockets.
     pub inet: InetSockets,
     /// System V and POSIX queues.
@@ -152,6 +166,7 @@ impl FilterSpec {
     pub const fn strictest(arch: Arch) -> Self {
         Self {
             arch,
+            host_processes: HostProcesses::InSight,
             inet: InetSockets::Refused,
             ipc: SystemIpc::Shared,
             listening: Listening::Refused,
@@ -166,6 +181,7 @@ impl FilterSpec {
     /// view shows no socket of the host that was not granted.
     pub const fn namespaces(arch: Arch) -> Self {
         Self {
+            host_processes: HostProcesses::Hidden,
             inet: InetSockets::Open,
             ipc: SystemIpc::Own,
             listening: Listening::Allowed,
