@@ -4,7 +4,16 @@
 //! system call is made, and nothing asks which operating system it was compiled for. So any
 //! plan, for any host, can be built, printed and tested on any machine.
 //!
-
+//! The way of a command through this crate is [`settings`] –resolve→ [`policy`] –compile→
+//! [`plan`], one noun for each stage and one verb between.
 #![forbid(unsafe_code)]
 
+pub mod host;
+pub mod origin;
+pub mod path;
+pub mod plan;
+pub mod policy;
+pub mod problem;
 pub mod seccomp;
+pub mod settings;
+pub mod text;

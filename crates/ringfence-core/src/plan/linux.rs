@@ -9,8 +9,7 @@ use super::{
 use crate::origin::{Layer, Origin};
 use crate::policy::{Found, Policy};
 use crate::seccomp::{
-    self, FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
-    UnixSockets,
+    self, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc, UnixSockets,
 };
 use crate::settings::NetworkMode;
 
@@ -230,7 +229,10 @@ fn filter(
     };
     let open_unix = facts.landlock.abi >= ABI_UNIX_PATHS;
     draft.acts.push(Act::Seccomp(FilterSpec {
-        arch,
+        host_processes: match ipc {
+            SystemIpc::Own => HostProcesses::Hidden,
+            SystemIpc::Shared => HostProcesses::InSight,
+        },
         inet,
         ipc,
         listening: match inet {
@@ -241,13 +243,12 @@ fn filter(
             InetSockets::Refused => RouteQueries::Refused,
             _ => RouteQueries::Allowed,
         },
-        set_id_bits: SetIdBits::Refused,
-        tracing: Tracing::Refused,
         unix: if open_unix {
             UnixSockets::Open
         } else {
             UnixSockets::Refused
         },
+        ..FilterSpec::strictest(arch)
     }));
 }
 
