@@ -228,6 +228,17 @@ pub struct Arrived {
     pub signal: i32,
     /// Who sent it, in our pid namespace; zero when it came from outside or from the kernel.
     pub sender: u32,
+    /// Whether some process asked for it.
+    pub sent_by: SentBy,
+}
+
+/// Where a signal came from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SentBy {
+    /// The kernel itself: a terminal's key, a child's end, an expired timer.
+    Kernel,
+    /// A process, by `kill` or one of its relatives.
+    Process,
 }
 
 impl SignalFd {
@@ -270,10 +281,35 @@ impl SignalFd {
             Err(Errno::AGAIN) => return Ok(None),
             Err(errno) => return Err(errno),
         }
-        let [s0, s1, s2, s3, _, _, _, _, _, _, _, _, p0, p1, p2, p3, ..] = info;
+        let [
+            s0,
+            s1,
+            s2,
+            s3,
+            _,
+            _,
+            _,
+            _,
+            c0,
+            c1,
+            c2,
+            c3,
+            p0,
+            p1,
+            p2,
+            p3,
+            ..,
+        ] = info;
+        // Codes above zero are the kernel's own.
+        let code = i32::from_ne_bytes([c0, c1, c2, c3]);
         Ok(Some(Arrived {
             signal: i32::from_ne_bytes([s0, s1, s2, s3]),
             sender: u32::from_ne_bytes([p0, p1, p2, p3]),
+            sent_by: if code > 0 {
+                SentBy::Kernel
+            } else {
+                SentBy::Process
+            },
         }))
     }
 }

@@ -5,8 +5,9 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use ringfence_core::plan::{LandlockPlan, Scopes, TcpRules};
+use ringfence_core::plan::{LandlockPlan, Listing, Scopes, TcpRules};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD};
 use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Restrict, Ruleset, Scope};
@@ -88,13 +89,6 @@ fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 2]) -> Result<(), Errn
 }
 
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
-    // Exactly one: a host that pipes dumps into a program skips those of this size only, and no
-    // handler outside may be made to look at what runs inside.
-    let no_dumps = Limit {
-        current: Some(1),
-        maximum: Some(1),
-    };
-    process::set_limit(subject, LimitedResource::Core, no_dumps)?;
     for (resource, limit) in limits {
         process::set_limit(subject, *resource, *limit)?;
     }
@@ -122,7 +116,10 @@ impl LandlockBuild {
                 Scopes::SignalsAndAbstractSockets => Scope::of_abi(plan.abi),
             },
         };
-        let mut rules = Vec::with_capacity(plan.rules.len());
+        let mut rules = Vec::with_capacity(plan.rules.len() + 2);
+        if plan.listing == Listing::Allowed {
+            rules.push((c"/".to_owned(), AccessFs::READ_DIR));
+        }
         for rule in &plan.rules {
             let path = CString::new(rule.path.as_path().as_os_str().as_bytes())
                 .map_err(|_| LaunchError::Nul { what: "a path" })?;
@@ -141,6 +138,15 @@ impl LandlockBuild {
             handled,
             rules,
         })
+    }
+
+    /// Grants one more directory: the session's own.
+    pub(super) fn allow_writing(&mut self, path: &Path) -> Result<(), LaunchError> {
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| LaunchError::Nul { what: "a path" })?;
+        let rights = rights(Access::Write) & self.handled.fs;
+        self.rules.push((path, rights));
+        Ok(())
     }
 
     fn describe(&self, detail: u32) -> Option<String> {

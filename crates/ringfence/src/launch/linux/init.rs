@@ -1,24 +1,27 @@
 //! The first process of a session.
 //!
-//! It is born in the new namespaces, carries out the plan, starts the command and stays: it reaps
-//! what is orphaned, passes signals on, and says how the command ended. When it goes, for any
-//! reason, the kernel ends everything else in its pid namespace.
+//! It carries out the plan, starts the command and stays: it reaps what is orphaned, passes
+//! signals on, and says how the command ended. In a pid namespace the kernel ends everything else
+//! when it goes, for any reason. Without one it is the parent of every orphan, and ends them
+//! itself, pass by pass, until none is left.
 //!
 //! Everything here runs after a fork in a process that may have had threads: no allocation, no
 //! lock, no log, no panic.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use ringfence_core::plan::Step;
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::process::{self, Dumpable};
-use ringfence_sys::signals::{self, Mask, SignalFd};
+use ringfence_sys::procfs::ProcDir;
+use ringfence_sys::signals::{self, Mask, SentBy, SignalFd};
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::{self, Child, Ended};
-use ringfence_sys::{Errno, Signal, Subject, descriptors, mounts};
+use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, mounts};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
 
 use super::acts::Ready;
 use super::wire;
@@ -26,6 +29,7 @@ use super::wire;
 /// All that the inside of a session needs, laid out before it exists.
 #[derive(Debug)]
 pub(super) struct Inside {
+    pub(super) boundary: Boundary,
     pub(super) acts: Vec<(Step, Ready)>,
     pub(super) fail_at: Option<Step>,
     pub(super) directory: CString,
@@ -38,6 +42,15 @@ pub(super) struct Inside {
     pub(super) end: OwnedFd,
     /// The supervisor's ends of both pipes, which the first process has copies of at birth.
     pub(super) outer: [RawFd; 2],
+}
+
+/// What keeps the processes of a session together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Boundary {
+    /// Descent: orphans become children of the first process.
+    Descent,
+    /// A pid namespace, whose init the first process is.
+    PidNamespace,
 }
 
 /// The status of a first process that could not do its work; the pipe says why.
@@ -102,14 +115,23 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
     if close(subject, inside.failure.as_raw_fd()).is_err() {
         return FAILED;
     }
-    let ended = watch(&command, &signals);
-    wire::send_end(inside.end.as_fd(), ended);
+    let ended = watch(&command, &signals, inside.end.as_fd());
+    if inside.boundary == Boundary::Descent {
+        end_descendants();
+    }
+    if let Some(ended) = ended {
+        wire::send_end(inside.end.as_fd(), ended);
+    }
     0
 }
 
 /// Makes sure that this process never outlives its supervisor.
 fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
-    process::die_with_parent(subject, None, Signal::KILL)?;
+    match inside.boundary {
+        // It must live long enough to end the others; it hears of the end by the pipe.
+        Boundary::Descent => process::become_subreaper(subject)?,
+        Boundary::PidNamespace => process::die_with_parent(subject, None, Signal::KILL)?,
+    }
     // The parent cannot be seen from in here. If it went before the request above, nobody but
     // this process holds the other end of its pipe any more.
     for outer in inside.outer {
@@ -145,7 +167,7 @@ fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
     if inside.fail_at == Some(Step::Command) {
         return inside.fail(Step::Command, 0, Errno::IO);
     }
-    let clean = descriptors::close_from_at_exec(subject, 3).and_then(|()| signals::reset(subject));
+    let clean = descriptors::close_from_at_exec(subject, 3).and_then(|()| Mask::EMPTY.restore());
     if let Err(errno) = clean {
         return inside.fail(Step::Command, 0, errno);
     }
@@ -166,23 +188,75 @@ fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
     inside.fail(Step::Command, 1, answer)
 }
 
-/// Reaps and passes signals on until the command ends.
-fn watch(command: &Child, signals: &SignalFd) -> Ended {
+/// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.
+fn watch(command: &Child, signals: &SignalFd, end: BorrowedFd<'_>) -> Option<Ended> {
     loop {
         let mut watched = [
             PollFd::new(command, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
+            PollFd::from_borrowed_fd(end, PollFlags::empty()),
         ];
         if poll(&mut watched, None).is_err() {
             continue;
         }
+        let abandoned = watched[2].revents().contains(PollFlags::ERR);
         while let Ok(Some(arrived)) = signals.take() {
-            pass_on(command, arrived.signal);
+            // A terminal's keys reach the command by themselves: it is in the same group.
+            if arrived.sent_by == SentBy::Process {
+                pass_on(command, arrived.signal);
+            }
         }
         if let Some(ended) = reap(command) {
-            return ended;
+            return Some(ended);
+        }
+        if abandoned {
+            return None;
         }
     }
+}
+
+/// Ends every descendant, however it tried to get away.
+///
+/// Whoever loses its parent becomes a child of this process, and a child cannot be mistaken for
+/// another process before it is reaped here. So each pass ends all children there are, and when
+/// none is left there is no descendant left either.
+fn end_descendants() {
+    let mut buffer = [0; 4096];
+    loop {
+        let listed = ProcDir::open()
+            .and_then(|proc_dir| children(&proc_dir, &mut buffer))
+            .unwrap_or_default();
+        let mut rest = listed;
+        while let Some((pid, after)) = next_number(rest) {
+            rest = after;
+            if let Some(pid) = Pid::from_raw(pid) {
+                // It may have ended in this very moment.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+        // Sleeps until one has ended: either one that was killed above, or a newborn's parent.
+        if wait::wait_any() == Err(Errno::CHILD) {
+            return;
+        }
+    }
+}
+
+/// The numbers of our children, as far as they fit; the rest is for the next pass.
+fn children<'b>(proc_dir: &ProcDir, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    let file = proc_dir.open_file(c"thread-self/children", OFlags::RDONLY)?;
+    let count = rustix::io::read(&file, &mut *buffer)?;
+    Ok(buffer.get(..count).unwrap_or_default())
+}
+
+/// Splits one decimal number off; a number that the buffer cut short is left out.
+fn next_number(text: &[u8]) -> Option<(i32, &[u8])> {
+    let end = text.iter().position(|byte| *byte == b' ')?;
+    let mut number: i32 = 0;
+    for byte in text.get(..end)? {
+        let digit = i32::from(byte.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        number = number.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some((number, text.get(end + 1..)?))
 }
 
 /// Reaps everything that has ended; `Some` if the command is among it.

@@ -9,6 +9,7 @@ mod init;
 mod prepare;
 mod root;
 mod running;
+mod tmp;
 mod wire;
 
 pub use prepare::{Prepared, prepare};

@@ -18,9 +18,10 @@ use ringfence_sys::spawn::{Memory, Spawn};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
-use super::init::Inside;
+use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
+use super::tmp::SessionTmp;
 use crate::launch::{Command, LaunchError, Options};
 
 /// A launch with nothing left to look up.
@@ -33,9 +34,9 @@ pub struct Prepared {
     end: OwnedFd,
     wall: Option<u64>,
     names: Vec<PathBuf>,
-    engine: Engine,
     plan: Plan,
     program: PathBuf,
+    tmp: Option<SessionTmp>,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -54,12 +55,12 @@ pub fn prepare(
             gaps: plan.gaps().to_vec(),
         });
     }
-    if plan.engine() != Engine::Namespaces {
-        return Err(LaunchError::Engine {
-            engine: plan.engine(),
-        });
-    }
-    let environment = environment(policy, command)?;
+    let boundary = boundary(plan.engine())?;
+    let mut environment = environment(policy, command)?;
+    let tmp = match plan.engine() {
+        Engine::Landlock => Some(SessionTmp::new(&mut environment)?),
+        _ => None,
+    };
     let mut acts = Vec::new();
     let mut namespaces = Namespaces::empty();
     let mut wall = None;
@@ -96,17 +97,27 @@ pub fn prepare(
                         limits.push((resource, exactly(*bound)));
                     }
                 }
+                if plan.engine() != Engine::Track {
+                    // Exactly one: a host that pipes dumps into a program skips those of this
+                    // size only, and no handler outside may be made to look at what runs inside.
+                    limits.push((LimitedResource::Core, exactly(1)));
+                }
                 acts.push((step, Ready::Limits(limits)));
             }
             other => {
-                if let Some(ready) = ready(other)? {
+                if let Some(mut ready) = ready(other)? {
+                    if let (Ready::Landlock(build), Some(tmp)) = (&mut ready, &tmp) {
+                        build.allow_writing(tmp.path())?;
+                    }
                     acts.push((step, ready));
                 }
             }
         }
     }
-    if !acts.iter().any(|(step, _)| *step == Step::Limits) {
-        acts.push((Step::Limits, Ready::Limits(Vec::new())));
+    let restricted = plan.engine() != Engine::Track;
+    if restricted && !acts.iter().any(|(step, _)| *step == Step::Limits) {
+        let no_dumps = vec![(LimitedResource::Core, exactly(1))];
+        acts.push((Step::Limits, Ready::Limits(no_dumps)));
         acts.sort_by_key(|(step, _)| *step);
     }
     let directory = directory(policy, &command.directory)?;
@@ -114,6 +125,7 @@ pub fn prepare(
     let (failure, failure_inside) = pipe("open a pipe")?;
     let (end, end_inside) = pipe("open a pipe")?;
     let inside = Inside {
+        boundary,
         acts,
         fail_at: options.fail_at,
         directory,
@@ -131,9 +143,9 @@ pub fn prepare(
         end,
         wall,
         names,
-        engine: plan.engine(),
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
+        tmp,
     })
 }
 
@@ -161,15 +173,33 @@ impl Prepared {
             end,
             wall,
             names,
-            engine,
             plan,
             program,
+            tmp,
             ..
         } = self;
+        let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
-        let running = Running::new(child, end, wall, names, engine, plan);
+        let running = Running::new(child, boundary, end, wall, names, plan, tmp);
         running.started(&failure, &acts, &program)
+    }
+}
+
+fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
+    match engine {
+        Engine::Namespaces => Ok(Boundary::PidNamespace),
+        Engine::Landlock | Engine::Track => {
+            // Without this list the first process could not find those it has to end.
+            std::fs::metadata("/proc/thread-self/children").map_err(|source| {
+                LaunchError::Prepare {
+                    what: "find the children of a process in /proc".to_owned(),
+                    source,
+                }
+            })?;
+            Ok(Boundary::Descent)
+        }
+        other => Err(LaunchError::Engine { engine: other }),
     }
 }
 

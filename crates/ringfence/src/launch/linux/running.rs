@@ -5,16 +5,21 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ringfence_core::plan::{Engine, Plan, Step};
+use ringfence_core::plan::{Plan, Step};
 use ringfence_sys::failure::Failure;
-use ringfence_sys::signals::{Mask, SignalFd};
+use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::acts::Ready;
+use super::init::Boundary;
+use super::tmp::SessionTmp;
 use super::wire;
 use crate::launch::{Cause, LaunchError, NameFound, Report, StepName};
+
+/// How long a first process may take to end its descendants.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session: its first process, and through it everything the command started.
 ///
@@ -22,32 +27,36 @@ use crate::launch::{Cause, LaunchError, NameFound, Report, StepName};
 #[derive(Debug)]
 pub struct Running {
     first: Child,
-    end: OwnedFd,
+    boundary: Boundary,
+    /// Its closing tells the first process that nobody waits any more.
+    end: Option<OwnedFd>,
     wall: Option<u64>,
     started: Instant,
     names: Vec<PathBuf>,
-    engine: Engine,
     plan: Plan,
+    _tmp: Option<SessionTmp>,
     reaped: bool,
 }
 
 impl Running {
     pub(super) fn new(
         first: Child,
+        boundary: Boundary,
         end: OwnedFd,
         wall: Option<u64>,
         names: Vec<PathBuf>,
-        engine: Engine,
         plan: Plan,
+        tmp: Option<SessionTmp>,
     ) -> Self {
         Self {
             first,
-            end,
+            boundary,
+            end: Some(end),
             wall,
             started: Instant::now(),
             names,
-            engine,
             plan,
+            _tmp: tmp,
             reaped: false,
         }
     }
@@ -79,9 +88,26 @@ impl Running {
 
     /// Ends the session now: everything in it, whatever it does about signals.
     pub fn kill(&mut self) {
+        if self.reaped {
+            return;
+        }
+        if self.boundary == Boundary::Descent {
+            // The first process has to end the others before it may go itself.
+            self.end = None;
+            self.first_ends_within(PATIENCE);
+        }
         if !self.reaped {
             // Already gone is as good as ended.
             let _ = self.first.signal(Signal::KILL);
+            self.reaped = self.first.wait().is_ok();
+        }
+    }
+
+    fn first_ends_within(&mut self, patience: Duration) {
+        let timeout = timespec(patience);
+        let mut watched = [PollFd::new(&self.first, PollFlags::IN)];
+        let ended = poll(&mut watched, Some(&timeout)).is_ok_and(|count| count > 0);
+        if ended {
             self.reaped = self.first.wait().is_ok();
         }
     }
@@ -123,10 +149,7 @@ impl Running {
                 self.kill();
                 break Cause::WallTime;
             }
-            let timeout = left.map(|left| Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            });
+            let timeout = left.map(timespec);
             let mut watched = vec![PollFd::new(&self.first, PollFlags::IN)];
             if let Some(signals) = signals {
                 watched.push(PollFd::new(&signals.0, PollFlags::IN));
@@ -145,7 +168,7 @@ impl Running {
         };
         let names = std::mem::take(&mut self.names);
         Ok(Report {
-            engine: self.engine,
+            engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.into_iter().filter_map(put_aside).collect(),
@@ -160,7 +183,11 @@ impl Running {
     fn ended(&mut self) -> io::Result<Cause> {
         self.first.wait()?;
         self.reaped = true;
-        Ok(match wire::receive_end(&self.end)? {
+        let message = match &self.end {
+            Some(end) => wire::receive_end(end)?,
+            None => None,
+        };
+        Ok(match message {
             Some(Ended::Exited(status)) => Cause::Exited { status },
             Some(Ended::Killed { signal }) => Cause::Killed { signal },
             None => Cause::Ended,
@@ -206,7 +233,7 @@ impl Signals {
     fn pass_on(&self, first: &Child) -> io::Result<()> {
         while let Some(arrived) = self.0.take()? {
             // What the terminal sends goes to its whole foreground group, the command included.
-            if arrived.sender == 0 {
+            if arrived.sent_by == SentBy::Kernel {
                 continue;
             }
             if let Some(signal) = Signal::from_named_raw(arrived.signal) {
@@ -214,6 +241,13 @@ impl Signals {
             }
         }
         Ok(())
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
     }
 }
 
