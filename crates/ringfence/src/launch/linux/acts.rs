@@ -45,7 +45,7 @@ impl Ready {
     pub(super) fn carry_out(
         &self,
         subject: &Subject,
-        keep: [BorrowedFd<'_>; 2],
+        keep: [BorrowedFd<'_>; 3],
     ) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
@@ -74,12 +74,12 @@ impl Ready {
     }
 }
 
-/// Closes everything above standard error but the two that the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 2]) -> Result<(), Errno> {
-    let [a, b] = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
-    let (low, high) = (a.min(b), a.max(b));
+/// Closes everything above standard error but what the session itself needs.
+fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+    let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
+    keep.sort_unstable();
     let mut from = 3;
-    for kept in [low, high] {
+    for kept in keep {
         if kept > from {
             descriptors::close_between(subject, from, kept - 1)?;
         }
