@@ -11,6 +11,7 @@ pub fn host_facts() -> HostFacts {
     use ringfence_core::plan::{Arch, Feature, LandlockFacts, MountApi};
     use ringfence_core::settings::Os;
     use ringfence_sys::landlock;
+    use rustix::thread::SecureComputingMode;
 
     let system = rustix::system::uname();
     HostFacts {
@@ -29,6 +30,14 @@ pub fn host_facts() -> HostFacts {
             errata: landlock::errata().map_or(0, |errata| errata.bits()),
         },
         seccomp: Feature::Works,
+        // A filter around us may have a listener already, and there can be only one.
+        seccomp_listener: match rustix::thread::secure_computing_mode() {
+            Ok(SecureComputingMode::Disabled) => Feature::Works,
+            _ => Feature::Missing {
+                why: "another seccomp filter is in force".to_owned(),
+                fix: "run outside of it".to_owned(),
+            },
+        },
         process_limit: if rustix::process::geteuid().is_root() {
             Feature::Missing {
                 why: "the limit does not bind root".to_owned(),
