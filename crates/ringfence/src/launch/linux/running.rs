@@ -159,42 +159,68 @@ impl Running {
                 self.kill();
                 break Cause::WallTime;
             }
-            let timeout = left.map(timespec);
-            let first = PollFd::new(&self.first, PollFlags::IN);
-            // What is not there is watched as the first process once more.
-            let mut watched = [
-                first.clone(),
-                self.broker.as_ref().map_or_else(
-                    || first.clone(),
-                    |broker| PollFd::new(broker, PollFlags::IN),
-                ),
-                signals.map_or_else(
-                    || first.clone(),
-                    |signals| PollFd::new(&signals.0, PollFlags::IN),
-                ),
-            ];
-            match poll(&mut watched, timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            let over = watched[0].revents().contains(PollFlags::IN);
-            let asked = watched[1].revents().contains(PollFlags::IN);
-            if let Some(broker) = self.broker.as_ref().filter(|_| asked && !over) {
-                broker.serve();
-            }
+            let news = self.sleep(left, signals)?;
             if let Some(signals) = signals {
                 signals.pass_on(&self.first)?;
             }
-            if over {
-                break self.ended()?;
+            match news {
+                News::Ended => break self.ended()?,
+                News::Asked => {
+                    if let Some(broker) = &self.broker {
+                        broker.serve();
+                    }
+                }
+                News::NobodyAsks => self.broker = None,
+                News::Nothing => {}
             }
         };
         let names = std::mem::take(&mut self.names);
-        Ok(Report {
+        let report = Report {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.into_iter().filter_map(put_aside).collect(),
+        };
+        if signals.is_some() {
+            // This program ends with the session. All that is left of it is its first process,
+            // on its way out, and waiting for that would only make the user wait.
+            self.reaped = true;
+        }
+        Ok(report)
+    }
+
+    /// Sleeps until something happens.
+    fn sleep(&self, left: Option<Duration>, signals: Option<&Signals>) -> io::Result<News> {
+        let timeout = left.map(timespec);
+        let first = PollFd::new(&self.first, PollFlags::IN);
+        // What is not there is watched as the first process once more.
+        let mut watched = [
+            first.clone(),
+            self.end
+                .as_ref()
+                .map_or_else(|| first.clone(), |end| PollFd::new(end, PollFlags::IN)),
+            self.broker.as_ref().map_or_else(
+                || first.clone(),
+                |broker| PollFd::new(broker, PollFlags::IN),
+            ),
+            signals.map_or_else(
+                || first.clone(),
+                |signals| PollFd::new(&signals.0, PollFlags::IN),
+            ),
+        ];
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let [first, end, broker, _] = watched.map(|watched| watched.revents());
+        Ok(if !first.is_empty() || !end.is_empty() {
+            News::Ended
+        } else if broker.contains(PollFlags::IN) {
+            News::Asked
+        } else if !broker.is_empty() {
+            News::NobodyAsks
+        } else {
+            News::Nothing
         })
     }
 
@@ -203,9 +229,8 @@ impl Running {
         Some(wall.saturating_sub(self.started.elapsed()))
     }
 
+    /// How the command ended. By the time it says so, nothing else is left in the session.
     fn ended(&mut self) -> io::Result<Cause> {
-        self.first.wait()?;
-        self.reaped = true;
         let message = match &self.end {
             Some(end) => wire::receive_end(end)?,
             None => None,
@@ -222,6 +247,19 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// What woke a supervisor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum News {
+    /// A call waits for the broker.
+    Asked,
+    /// The session is over.
+    Ended,
+    /// Nobody is left who could ask the broker.
+    NobodyAsks,
+    /// Something else.
+    Nothing,
 }
 
 /// Signals that a program whose whole purpose is one session passes on to it.
