@@ -9,8 +9,17 @@ pub(crate) enum Exit {
     Success,
     /// The arguments or the settings are wrong; nothing ran.
     Usage,
+    /// The time limit ended the command.
+    #[expect(dead_code, reason = "for the launcher")]
+    TimeLimit,
     /// ringfence refused or failed; nothing ran.
     Refused,
+    /// The command was found and cannot be run.
+    #[expect(dead_code, reason = "for the launcher")]
+    NotRunnable,
+    /// The command was not found.
+    #[expect(dead_code, reason = "for the launcher")]
+    NotFound,
 }
 
 impl Exit {
@@ -19,7 +28,10 @@ impl Exit {
         match self {
             Self::Success => 0,
             Self::Usage => 2,
+            Self::TimeLimit => 124,
             Self::Refused => 125,
+            Self::NotRunnable => 126,
+            Self::NotFound => 127,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! enforce ([`probe`]).
 
 pub mod load;
+mod lookout;
 pub mod place;
 pub mod probe;
 

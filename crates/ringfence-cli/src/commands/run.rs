@@ -11,7 +11,7 @@ use super::host_facts;
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::Scene;
+use crate::load::{Purpose, Scene};
 use crate::output::{answer, answer_json, complain, tell};
 use crate::print::plan::{self, Detail};
 use crate::print::policy::ignored;
@@ -30,6 +30,7 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
 fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
     let scene = Scene::set(
         Kind::Tool,
+        Purpose::Start,
         &Flags {
             place: &arguments.place,
             files: Some(&arguments.files),
