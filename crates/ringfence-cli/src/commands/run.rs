@@ -12,7 +12,7 @@ use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
-use crate::output::{answer, answer_json, complain, tell};
+use crate::output::{answer, answer_json, complain, tell, visible};
 use crate::print::plan::{self, Detail};
 use crate::print::policy::ignored;
 use crate::print::verdict::shell_word;
@@ -81,10 +81,10 @@ fn say_what_matters(policy: &Policy) {
         tell(&format!("ringfence: {note}\n"));
     }
     for entry in policy.ignored().iter().take(MOST_IGNORED) {
-        tell(&format!(
+        tell(&visible(&format!(
             "ringfence: ignored, since a project's file can only narrow: {} ({})\n",
             entry.what, entry.origin
-        ));
+        )));
     }
     if policy.ignored().len() > MOST_IGNORED {
         tell("ringfence: and more, see `ringfence settings show`\n");
