@@ -8,6 +8,7 @@
 
 pub mod launch;
 pub mod load;
+mod lookout;
 pub mod place;
 pub mod probe;
 

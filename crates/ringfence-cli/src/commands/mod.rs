@@ -15,7 +15,7 @@ use ringfence_core::plan::HostFacts;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
-use crate::output::{answer, complain, tell};
+use crate::output::{answer, complain, tell, visible};
 
 /// Does what was typed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -42,7 +42,7 @@ fn usage(error: &clap::Error) -> Exit {
     ) {
         return answer(&text);
     }
-    tell(&text);
+    tell(&visible(&text));
     Exit::Usage
 }
 

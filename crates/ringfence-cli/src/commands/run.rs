@@ -15,8 +15,8 @@ use super::host_facts;
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::Scene;
-use crate::output::{answer, answer_json, complain, tell};
+use crate::load::{Purpose, Scene};
+use crate::output::{answer, answer_json, complain, tell, visible};
 use crate::print::plan::{self, Detail};
 use crate::print::policy::ignored;
 use crate::print::verdict::shell_word;
@@ -34,6 +34,7 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
 fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
     let scene = Scene::set(
         Kind::Tool,
+        Purpose::Start,
         &Flags {
             place: &arguments.place,
             files: Some(&arguments.files),
@@ -84,10 +85,10 @@ fn say_what_matters(policy: &Policy) {
         tell(&format!("ringfence: {note}\n"));
     }
     for entry in policy.ignored().iter().take(MOST_IGNORED) {
-        tell(&format!(
+        tell(&visible(&format!(
             "ringfence: ignored, since a project's file can only narrow: {} ({})\n",
             entry.what, entry.origin
-        ));
+        )));
     }
     if policy.ignored().len() > MOST_IGNORED {
         tell("ringfence: and more, see `ringfence settings show`\n");
