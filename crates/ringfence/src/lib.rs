@@ -2,5 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod launch;
+pub mod planned;
+pub mod probe;
 
 pub use ringfence_core as core;
