@@ -4,12 +4,7 @@ use ringfence_core::plan::{Feature, HostFacts};
 use ringfence_core::settings::Os;
 
 use super::{Finding, Findings, Probed, this_arch};
-
-const OS: Os = if cfg!(windows) {
-    Os::Windows
-} else {
-    Os::Macos
-};
+use crate::place::OS;
 
 /// The facts of this machine: it can enforce nothing.
 pub fn quick() -> HostFacts {

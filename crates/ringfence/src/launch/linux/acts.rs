@@ -49,7 +49,7 @@ impl Ready {
     ) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
-            Self::Capabilities => whole(capabilities::drop_all(subject)),
+            Self::Capabilities => whole(drop_capabilities(subject)),
             Self::Descriptors => whole(close_others(subject, keep)),
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
@@ -71,6 +71,15 @@ impl Ready {
             Self::Landlock(build) => build.describe(detail),
             _ => None,
         }
+    }
+}
+
+/// Empties every set of capabilities.
+fn drop_capabilities(subject: &Subject) -> Result<(), Errno> {
+    match capabilities::drop_all(subject) {
+        // Who never had a capability may not bound them either; `no_new_privs` does it instead.
+        Err(Errno::PERM) if capabilities::read()?.permitted == 0 => capabilities::clear(subject),
+        other => other,
     }
 }
 
