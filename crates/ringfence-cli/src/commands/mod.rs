@@ -1,6 +1,7 @@
 //! One module for each command.
 
 mod completions;
+mod doctor;
 mod explain;
 mod man;
 mod run;
@@ -26,6 +27,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match cli.command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Doctor { json } => doctor::run(json.into()),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),

@@ -45,12 +45,12 @@ impl Findings {
             .find(|finding| finding.probed == probed)
     }
 
-    /// What does not work and an engine cannot do without.
-    pub fn missing(&self) -> impl Iterator<Item = &Finding> {
+    /// What does not work of itself, and an engine cannot do without.
+    pub fn causes(&self) -> impl Iterator<Item = &Finding> {
         self.findings
             .iter()
             .filter(|finding| finding.probed.needed() == Needed::ByAnEngine)
-            .filter(|finding| !finding.state.works())
+            .filter(|finding| !finding.state.works() && finding.follows.is_none())
     }
 }
 
@@ -63,6 +63,8 @@ pub struct Finding {
     pub state: Feature,
     /// More about what works: a version, a place.
     pub detail: Option<String>,
+    /// What it could not be tried without, if that is why it is missing.
+    pub follows: Option<Probed>,
 }
 
 /// A thing that is tried.

@@ -48,6 +48,9 @@ pub struct Row {
     /// What would make it work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// What it could not be tried without, if that is why it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Probed>,
 }
 
 /// Whether a thing works.
@@ -106,6 +109,7 @@ impl Row {
             detail: finding.detail.clone(),
             why,
             fix,
+            follows: finding.follows,
         }
     }
 }

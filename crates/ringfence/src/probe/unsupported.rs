@@ -22,6 +22,7 @@ pub fn thorough() -> Findings {
             probed: Probed::Seatbelt,
             state: unbuilt(),
             detail: None,
+            follows: None,
         }],
         circumstances: Vec::new(),
     }

@@ -95,6 +95,8 @@ pub(super) fn try_out(path: &str) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let first = said.lines().next().unwrap_or("it failed without a word");
+    // The first sentence is the reason; what follows is advice for another program's users.
+    let first = first.split(". ").next().unwrap_or(first);
     Err(ringfence_core::text::printable(first))
 }
 

@@ -19,6 +19,9 @@ pub(super) fn missing(why: impl Into<String>, fix: impl Into<String>) -> Feature
     }
 }
 
+/// What a session refuses to all that runs in it, it refuses to another ringfence as well.
+const OUTSIDE_SESSION: &str = "start it outside the ringfence session around it";
+
 /// For what can only be tried inside a user namespace.
 pub(super) fn needs_user_namespace() -> Feature {
     missing("it needs a user namespace", "allow user namespaces first")
@@ -61,11 +64,11 @@ fn too_many(around: &Surroundings) -> Feature {
         (Some(0), false) => missing("user.max_user_namespaces is 0", ALLOW),
         (Some(0), true) => missing(
             "user.max_user_namespaces is 0 in the user namespace around this process",
-            format!("in that namespace, or outside of it: {ALLOW}"),
+            format!("{ALLOW}  # as its root"),
         ),
         (_, true) => missing(
             "a user namespace around this process allows no further ones, or too many are nested",
-            format!("outside of it: {ALLOW}"),
+            format!("{ALLOW}  # outside of it"),
         ),
         (limit, false) => {
             let limit = limit.map_or_else(String::new, |limit| format!(" ({limit})"));
@@ -142,6 +145,10 @@ fn filtered(what: &str, calls: &str, errno: Errno, around: &Surroundings) -> Fea
 }
 
 fn filter_fix(calls: &str, around: &Surroundings) -> String {
+    // The marks of a container around the session show through, and are not to blame.
+    if around.in_session() {
+        return OUTSIDE_SESSION.to_owned();
+    }
     let manager = around
         .container
         .as_ref()
@@ -156,9 +163,6 @@ fn filter_fix(calls: &str, around: &Surroundings) -> String {
         ),
         Some(manager) => {
             format!("let {manager} start the container with a filter that allows {calls}")
-        }
-        None if around.first_process == "ringfence" => {
-            "start it outside the ringfence session: a session cannot hold another one".to_owned()
         }
         None => format!("start ringfence outside that sandbox, or let its filter allow {calls}"),
     }
@@ -305,7 +309,7 @@ pub(super) fn listener(errno: Errno, around: &Surroundings) -> Feature {
             "this kernel's notifications are laid out in a way ringfence does not know",
             "use a newer ringfence",
         ),
-        _ => seccomp(errno, around),
+        _ => filtered("seccomp listeners", "seccomp", errno, around),
     }
 }
 
@@ -318,8 +322,9 @@ pub(super) fn process_limit(user: u32) -> Feature {
 }
 
 /// Why tunnels cannot be made.
-pub(super) fn tun(errno: Errno) -> Feature {
+pub(super) fn tun(errno: Errno, around: &Surroundings) -> Feature {
     match errno {
+        _ if around.in_session() => missing("a session has no tunnels", OUTSIDE_SESSION),
         Errno::NOENT | Errno::NODEV | Errno::NXIO => {
             missing("there is no /dev/net/tun", "sudo modprobe tun")
         }
@@ -354,6 +359,7 @@ pub(super) fn cgroup(trouble: CgroupTrouble, around: &Surroundings) -> Feature {
     const DELEGATE: &str = "start it as `systemd-run --user --scope -p Delegate=yes ringfence ...`";
     let in_container = around.container.is_some();
     match trouble {
+        _ if around.in_session() => missing("a session makes no cgroups", OUTSIDE_SESSION),
         CgroupTrouble::NoTree => missing(
             "no version 2 cgroup tree is mounted",
             "add `systemd.unified_cgroup_hierarchy=1` to the kernel's command line and restart",

@@ -8,7 +8,7 @@ mod surroundings;
 use ringfence_core::plan::{Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
 use ringfence_core::settings::Os;
 use ringfence_sys::namespaces::Namespaces;
-use ringfence_sys::{landlock, probe, seccomp};
+use ringfence_sys::{Errno, landlock, probe, seccomp};
 
 use self::causes::{LandlockTrouble, missing};
 use self::surroundings::Surroundings;
@@ -97,6 +97,35 @@ impl Trial {
             probed,
             state: state.clone(),
             detail,
+            follows: None,
+        });
+        state
+    }
+
+    /// Tries what can only be tried inside a user namespace.
+    fn inside(
+        &mut self,
+        probed: Probed,
+        trial: impl FnOnce() -> Result<(), Errno>,
+        cause: impl FnOnce(Errno, &Surroundings) -> Feature,
+    ) -> Feature {
+        let user = self
+            .findings
+            .iter()
+            .find(|finding| finding.probed == Probed::UserNamespace);
+        if user.is_some_and(|user| user.state.works()) {
+            let state = match trial() {
+                Ok(()) => Feature::Works,
+                Err(errno) => cause(errno, &self.around),
+            };
+            return self.found(probed, state, None);
+        }
+        let state = causes::needs_user_namespace();
+        self.findings.push(Finding {
+            probed,
+            state: state.clone(),
+            detail: None,
+            follows: Some(Probed::UserNamespace),
         });
         state
     }
@@ -106,16 +135,15 @@ impl Trial {
             Ok(()) => Feature::Works,
             Err(errno) => causes::user_namespace(errno, &self.around),
         };
-        let have_user = user.works();
         self.facts.user_namespaces = self.found(Probed::UserNamespace, user, None);
         let mut all = Namespaces::empty();
         for (probed, name, namespace) in FURTHER {
             all |= namespace;
-            let state = inside(have_user, || {
-                probe::namespaces(namespace)
-                    .map_err(|errno| causes::namespace(name, errno, &self.around))
-            });
-            let state = self.found(probed, state, None);
+            let state = self.inside(
+                probed,
+                || probe::namespaces(namespace),
+                |errno, around| causes::namespace(name, errno, around),
+            );
             if self.facts.user_namespaces.works() {
                 self.facts.user_namespaces = state;
             }
@@ -125,20 +153,15 @@ impl Trial {
         {
             self.facts.user_namespaces = causes::namespace("all the other", errno, &self.around);
         }
-        let network = inside(have_user, || {
-            probe::namespaces(Namespaces::NET)
-                .and_then(|()| probe::loopback_device())
-                .map_err(|errno| causes::namespace("network", errno, &self.around))
-        });
-        self.facts.network_namespaces = self.found(Probed::NetworkNamespace, network, None);
-        let proc_mount = inside(have_user, || {
-            probe::proc_mount().map_err(|errno| causes::proc_mount(errno, &self.around))
-        });
-        self.facts.proc_mount = self.found(Probed::ProcMount, proc_mount, None);
-        let mounts = inside(have_user, || {
-            probe::mount_api().map_err(|errno| causes::mounts(errno, &self.around))
-        });
-        self.facts.mount_api = match self.found(Probed::MountApi, mounts, None) {
+        self.facts.network_namespaces = self.inside(
+            Probed::NetworkNamespace,
+            || probe::namespaces(Namespaces::NET).and_then(|()| probe::loopback_device()),
+            |errno, around| causes::namespace("network", errno, around),
+        );
+        self.facts.proc_mount =
+            self.inside(Probed::ProcMount, probe::proc_mount, causes::proc_mount);
+        let mounts = self.inside(Probed::MountApi, probe::mount_api, causes::mounts);
+        self.facts.mount_api = match mounts {
             Feature::Works => MountApi::Descriptors,
             Feature::Missing { .. } => MountApi::Paths,
         };
@@ -194,7 +217,7 @@ impl Trial {
         self.found(Probed::Cgroup, state, detail);
         let tun = match probe::tun_device() {
             Ok(()) => Feature::Works,
-            Err(errno) => causes::tun(errno),
+            Err(errno) => causes::tun(errno, &self.around),
         };
         self.found(Probed::Tun, tun, None);
     }
@@ -231,14 +254,6 @@ impl Trial {
         }
         self.found(Probed::Bwrap, state, detail);
     }
-}
-
-/// The outcome of a trial that makes sense inside a user namespace only.
-fn inside(have_user: bool, trial: impl FnOnce() -> Result<(), Feature>) -> Feature {
-    if !have_user {
-        return causes::needs_user_namespace();
-    }
-    trial().err().unwrap_or(Feature::Works)
 }
 
 /// Root of the host is never held to a number of processes.

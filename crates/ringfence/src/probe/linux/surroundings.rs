@@ -100,6 +100,11 @@ impl Surroundings {
         found
     }
 
+    /// Whether we are inside a session of ringfence's own that was started from the command line.
+    pub(super) fn in_session(&self) -> bool {
+        self.first_process == SESSION_NAME && self.filter == Filter::Outer
+    }
+
     /// What of it explains anything.
     pub(super) fn circumstances(&self) -> Vec<Circumstance> {
         let mut out = Vec::new();
@@ -112,7 +117,7 @@ impl Surroundings {
             Some(Wsl::Two) => out.push(Circumstance::Wsl2),
             None => {}
         }
-        if self.first_process == SESSION_NAME {
+        if self.in_session() {
             out.push(Circumstance::RingfenceSession);
         }
         if self.user_namespace {
