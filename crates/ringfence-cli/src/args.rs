@@ -158,7 +158,8 @@ pub(crate) struct Explain {
         long,
         value_name = "NAME",
         group = "question",
-        help_heading = "Questions"
+        help_heading = "Questions",
+        value_parser = variable
     )]
     pub(crate) env: Vec<String>,
     /// The acts that would confine a command, in order, and what they could not hold.
@@ -361,6 +362,13 @@ fn level() -> impl TypedValueParser<Value = Level> {
         "landlock" => Level::Landlock,
         _ => Level::Namespaces,
     })
+}
+
+fn variable(name: &str) -> Result<String, &'static str> {
+    if name.is_empty() || name.contains('=') {
+        return Err("a variable's name cannot be empty or hold `=`");
+    }
+    Ok(name.to_owned())
 }
 
 fn socket(path: PathBuf) -> Result<SocketName, String> {

@@ -13,6 +13,11 @@ mod print;
 
 use std::process::ExitCode;
 
+/// musl's own allocator asks the kernel for every few pages and gives them back at once: two
+/// hundred system calls in a program that should make none of them.
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     commands::run(std::env::args_os())
 }

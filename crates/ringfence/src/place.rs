@@ -348,7 +348,7 @@ impl Surroundings {
 /// and trusts the descriptor alone.
 #[derive(Debug, Default)]
 pub struct Lookout {
-    seen: RefCell<HashMap<PathBuf, Seen>>,
+    seen: RefCell<HashMap<OsString, Seen>>,
 }
 
 impl Lookout {
@@ -359,11 +359,13 @@ impl Lookout {
 
     /// What stands at an absolute path, links followed.
     pub fn look(&self, path: &Path) -> Seen {
-        if let Some(known) = self.seen.borrow().get(path) {
+        if let Some(known) = self.seen.borrow().get(path.as_os_str()) {
             return known.clone();
         }
         let seen = self.look_up(path);
-        self.seen.borrow_mut().insert(path.to_owned(), seen.clone());
+        self.seen
+            .borrow_mut()
+            .insert(path.as_os_str().to_owned(), seen.clone());
         seen
     }
 
@@ -375,7 +377,7 @@ impl Lookout {
             if matches!(self.look(path.as_path()), Seen::Absent) {
                 let supposed = Seen::At(path.clone(), Found::Directory);
                 let mut seen = self.seen.borrow_mut();
-                seen.insert(path.as_path().to_owned(), supposed);
+                seen.insert(path.as_path().as_os_str().to_owned(), supposed);
             }
             next = path.parent();
         }

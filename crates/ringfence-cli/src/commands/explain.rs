@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ringfence::place::Lookout;
 use ringfence_core::host::{Host, HostPattern, Ports, Target};
+use ringfence_core::path::AbsPath;
 use ringfence_core::plan::compile;
 use ringfence_core::policy::{Policy, Seen, name_of_absent};
 use ringfence_core::text::printable;
@@ -107,10 +108,10 @@ fn about_path(
     let look = |path: &Path| scene.lookout.look(path);
     let (path, notes) = match scene.lookout.look(&full) {
         Seen::At(path, _) => {
-            let notes = if path.as_path() == full {
-                Vec::new()
-            } else {
-                vec![format!("it is {path}")]
+            // A `..` that leads where it seems to needs no words; a link does.
+            let notes = match AbsPath::lexical(&full) {
+                Ok(plain) if plain == path => Vec::new(),
+                _ => vec![format!("it leads to {path}")],
             };
             (path, notes)
         }

@@ -23,6 +23,9 @@ use crate::print::plan::{self, Detail, gaps_by_reason};
 use crate::print::policy::ignored;
 use crate::print::verdict::shell_word;
 
+/// How much of what is ignored is said before every run.
+const MOST_IGNORED: usize = 10;
+
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
     match prepare(arguments) {
         Ok(code) => code,
@@ -74,11 +77,14 @@ fn say_what_matters(policy: &Policy) {
     for note in policy.notes() {
         tell(&format!("ringfence: {note}\n"));
     }
-    for entry in policy.ignored() {
+    for entry in policy.ignored().iter().take(MOST_IGNORED) {
         tell(&format!(
             "ringfence: ignored, since a project's file can only narrow: {} ({})\n",
             entry.what, entry.origin
         ));
+    }
+    if policy.ignored().len() > MOST_IGNORED {
+        tell("ringfence: and more, see `ringfence settings show`\n");
     }
 }
 

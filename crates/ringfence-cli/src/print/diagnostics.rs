@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level, Origin as Location, Renderer, Snippet};
 use ringfence::load::Mistake;
 use ringfence_core::origin::{Origin, Source};
 use ringfence_core::problem::{Problem, Severity};
@@ -14,6 +14,8 @@ use crate::output::Colour;
 
 /// More than this many are not read by anybody.
 const MOST: usize = 100;
+/// A line longer than this is not shown, and a message is cut: nobody wrote them by hand.
+const LONGEST: usize = 400;
 
 /// All mistakes, one after the other, and how many there are.
 pub(crate) fn render(mistakes: &[Mistake<'_>], colour: Colour) -> String {
@@ -82,23 +84,26 @@ fn render_written(source: &Source, problem: &Problem, renderer: &Renderer) -> St
         Severity::Warning => Level::WARNING,
     };
     // One line is shown; a value that goes on for longer is underlined to its end.
-    let (line, _) = source.position(problem.span.start);
+    let (line, column) = source.position(problem.span.start);
     let start = source.line_start(line).unwrap_or_default();
     let text = source.line(line).unwrap_or_default();
     let within = |offset: usize| offset.saturating_sub(start).min(text.len());
     let span = within(problem.span.start)..within(problem.span.end);
-    let (text, span) = visible_line(text, &span);
-    let snippet = Snippet::source(text)
-        .line_start(usize::try_from(line).unwrap_or(usize::MAX))
-        .path(printable_path(source.path()))
-        .annotation(
-            AnnotationKind::Primary
-                .span(span)
-                .label(visible(&problem.label)),
-        );
-    let group = level
-        .primary_title(visible(&problem.message))
-        .element(snippet);
+    let path = printable_path(source.path());
+    let number = usize::try_from(line).unwrap_or(usize::MAX);
+    let title = level.primary_title(visible(&problem.message));
+    let group = if text.len() > LONGEST {
+        let column = usize::try_from(column).unwrap_or(usize::MAX);
+        let place = Location::path(path).line(number).char_column(column);
+        title
+            .element(place)
+            .element(Level::NOTE.message(visible(&problem.label)))
+    } else {
+        let (text, span) = visible_line(text, &span);
+        let label = visible(&problem.label);
+        let snippet = Snippet::source(text).line_start(number).path(path);
+        title.element(snippet.annotation(AnnotationKind::Primary.span(span).label(label)))
+    };
     let group = match &problem.help {
         Some(help) => group.element(Level::HELP.message(visible(help))),
         None => group,
@@ -110,8 +115,12 @@ fn render_written(source: &Source, problem: &Problem, renderer: &Renderer) -> St
 ///
 /// Messages are escaped where they quote; this holds for whatever was forgotten.
 fn visible(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    for character in message.chars() {
+    let mut out = String::new();
+    for (index, character) in message.chars().enumerate() {
+        if index == LONGEST {
+            out.push('…');
+            break;
+        }
         if is_hidden(character) {
             let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
         } else {

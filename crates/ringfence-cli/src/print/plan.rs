@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ringfence_core::origin::Layer;
 use ringfence_core::plan::{Act, Gap, HostFacts, Plan, Step};
 use ringfence_core::policy::Policy;
 use serde::Serialize;
@@ -31,7 +32,12 @@ pub(crate) fn render(policy: &Policy, facts: &HostFacts, plan: &Plan, detail: De
     let mut out = String::new();
     let _ = writeln!(out, "project  {}", policy.project());
     let preset = policy.preset();
-    let _ = writeln!(out, "preset   {} ({})", preset.value, preset.origin);
+    let origin: &dyn std::fmt::Display = if preset.origin.layer() == Layer::BuiltIn {
+        &"default"
+    } else {
+        &preset.origin
+    };
+    let _ = writeln!(out, "preset   {} ({origin})", preset.value);
     let _ = writeln!(out, "engine   {}", plan.engine());
     let host = ringfence_core::text::printable(&facts.version);
     let _ = writeln!(out, "host     {} {host}", facts.os);

@@ -4,9 +4,12 @@
 //! of additional things add up; a rule for the same path from a stronger layer replaces the
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::Ignored;
 use super::environment::{Environment, Passing};
 use super::files::{Access, FileRule, FileRules, Found};
 use super::lists::{self, SystemLists, Toolchain};
@@ -76,6 +79,17 @@ pub fn resolve(
     // The project's file is the only untrusted layer there is: no file is trusted yet.
     let without = build(&settings.without_project(), place, look)?;
     let with = build(settings, place, look)?;
+    if with.only_tracks() && !without.only_tracks() {
+        // Without this, whatever the file narrows besides would be lost with it.
+        let lifted = Ignored {
+            what: "no restrictions at all".to_owned(),
+            origin: with.preset.origin,
+        };
+        let with = build(&settings.with_project_restricted(), place, look)?;
+        let mut policy = without.narrowed_by(with);
+        policy.ignored.insert(0, lifted);
+        return Ok(policy);
+    }
     Ok(without.narrowed_by(with))
 }
 
@@ -91,7 +105,7 @@ fn build(
         place,
         look,
         preset: preset.value,
-        rules: Vec::new(),
+        rules: HashMap::new(),
         complaints: Vec::new(),
     };
     let git = builder.git();
@@ -174,7 +188,7 @@ struct Builder<'a> {
     place: &'a Place,
     look: &'a dyn Fn(&Path) -> Seen,
     preset: Preset,
-    rules: Vec<FileRule>,
+    rules: HashMap<AbsPath, FileRule>,
     complaints: Vec<Complaint>,
 }
 
@@ -228,9 +242,12 @@ impl Builder<'_> {
 
     /// Lets a rule in, against what already stands for the same path.
     fn settle(&mut self, rule: FileRule) {
-        let Some(known) = self.rules.iter_mut().find(|known| known.path == rule.path) else {
-            self.rules.push(rule);
-            return;
+        let known = match self.rules.entry(rule.path.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(rule);
+                return;
+            }
+            Entry::Occupied(known) => known.into_mut(),
         };
         let contradiction = contradicts(known, &rule).then(|| {
             let message = format!(
@@ -280,7 +297,7 @@ impl Builder<'_> {
         FileRules::new(
             default,
             preset.origin.clone(),
-            std::mem::take(&mut self.rules),
+            std::mem::take(&mut self.rules).into_values().collect(),
         )
     }
 
@@ -343,11 +360,10 @@ impl Builder<'_> {
                 self.listed(path, Access::None, BuiltIn::Secrets);
             }
             if let Some(home) = &self.place.home {
-                let home = home.as_path().to_owned();
                 let own = Origin::BuiltIn(BuiltIn::Preset(Preset::Agent));
                 // The caller's home may itself be in the list of homes.
-                self.rules.retain(|rule| rule.path.as_path() != home);
-                self.rule(&home, Access::Execute, own, OnAbsent::Skip);
+                self.rules.remove(home);
+                self.rule(home.as_path(), Access::Execute, own, OnAbsent::Skip);
             }
         }
         if self.preset == Preset::Strict {

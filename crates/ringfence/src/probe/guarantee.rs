@@ -14,6 +14,8 @@ use ringfence_core::policy::{Found, Place, Policy, Seen, resolve};
 use ringfence_core::settings::{Keys, Kind, Preset, Settings};
 use serde::Serialize;
 
+use super::can_start;
+
 /// The presets that restrict anything, with the kind of command each is the default of.
 const PRESETS: [(Preset, Kind); 3] = [
     (Preset::Agent, Kind::Tool),
@@ -131,7 +133,7 @@ impl fmt::Display for Broken {
 /// Gaps with one reason are told once.
 fn broken(plan: &Plan) -> Vec<Broken> {
     let mut out: Vec<Broken> = Vec::new();
-    if !is_built(plan.engine()) {
+    if !can_start(plan.engine()) {
         out.push(Broken {
             rules: vec!["every rule".to_owned()],
             lost: format!(
@@ -152,14 +154,6 @@ fn broken(plan: &Plan) -> Vec<Broken> {
         }
     }
     out
-}
-
-/// Whether a launch could use this engine at all.
-fn is_built(engine: Engine) -> bool {
-    matches!(
-        engine,
-        Engine::Landlock | Engine::Namespaces | Engine::Track
-    )
 }
 
 fn layers_of(plan: &Plan) -> String {

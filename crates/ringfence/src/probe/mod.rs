@@ -23,7 +23,7 @@ pub use unsupported::{quick, thorough};
 
 use std::fmt;
 
-use ringfence_core::plan::{Arch, Feature, HostFacts};
+use ringfence_core::plan::{Arch, Engine, Feature, HostFacts};
 use serde::Serialize;
 
 /// Everything that thorough probing found.
@@ -133,8 +133,9 @@ impl Probed {
             Self::Landlock | Self::Seccomp => "every engine",
             Self::ProcessLimit => "--limit processes",
             Self::Cgroup => "--limit memory (not in this version)",
-            Self::SeccompListener | Self::Tun => "nothing in this version",
-            Self::Bwrap => "engine bwrap",
+            Self::SeccompListener => "unix sockets inside, below Landlock 9",
+            Self::Tun => "nothing in this version",
+            Self::Bwrap => "engine bwrap (not in this version)",
             Self::Seatbelt => "engine seatbelt",
         }
     }
@@ -236,6 +237,14 @@ impl fmt::Display for Circumstance {
             Self::Wsl2 => f.write_str("inside WSL 2"),
         }
     }
+}
+
+/// Whether a launch could use this engine at all, so that no fact leads to one that it could not.
+pub(crate) fn can_start(engine: Engine) -> bool {
+    matches!(
+        engine,
+        Engine::Landlock | Engine::Namespaces | Engine::Track
+    )
 }
 
 const fn this_arch() -> Arch {

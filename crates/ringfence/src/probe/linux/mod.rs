@@ -5,14 +5,17 @@ mod causes;
 mod cgroup;
 mod surroundings;
 
-use ringfence_core::plan::{Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
+use ringfence_core::plan::{
+    Bwrap, CgroupFacts, Engine, Feature, HostFacts, LandlockFacts, MountApi,
+};
 use ringfence_core::settings::Os;
 use ringfence_sys::namespaces::Namespaces;
 use ringfence_sys::{Errno, landlock, probe, seccomp};
+use rustix::thread::SecureComputingMode;
 
 use self::causes::{LandlockTrouble, missing};
 use self::surroundings::Surroundings;
-use super::{Finding, Findings, Probed, this_arch};
+use super::{Finding, Findings, Probed, can_start, this_arch};
 
 /// The namespaces of every session, beside that of users.
 const FURTHER: [(Probed, &str, Namespaces); 5] = [
@@ -55,6 +58,7 @@ pub fn quick() -> HostFacts {
                 "ask `ringfence doctor`",
             ),
         },
+        seccomp_listener: quick_listener(),
         process_limit: process_limit(),
         cgroup: unused_cgroup(),
         bwrap: bwrap::find(),
@@ -161,10 +165,13 @@ impl Trial {
         self.facts.proc_mount =
             self.inside(Probed::ProcMount, probe::proc_mount, causes::proc_mount);
         let mounts = self.inside(Probed::MountApi, probe::mount_api, causes::mounts);
-        self.facts.mount_api = match mounts {
-            Feature::Works => MountApi::Descriptors,
-            Feature::Missing { .. } => MountApi::Paths,
-        };
+        if !mounts.works() {
+            self.facts.mount_api = MountApi::Paths;
+            // No launch builds its root by path, so the engine does not work at all.
+            if self.facts.user_namespaces.works() {
+                self.facts.user_namespaces = mounts;
+            }
+        }
     }
 
     fn landlock(&mut self) {
@@ -197,7 +204,7 @@ impl Trial {
             Ok(()) => Feature::Works,
             Err(errno) => causes::listener(errno, &self.around),
         };
-        self.found(Probed::SeccompListener, listener, None);
+        self.facts.seccomp_listener = self.found(Probed::SeccompListener, listener, None);
     }
 
     fn bounds(&mut self) {
@@ -249,10 +256,22 @@ impl Trial {
                 ),
             },
         };
-        if !state.works() && matches!(self.facts.bwrap, Bwrap::Usable { .. }) {
+        let usable = matches!(self.facts.bwrap, Bwrap::Usable { .. });
+        if usable && !(state.works() && can_start(Engine::Bwrap)) {
             self.facts.bwrap = Bwrap::Absent;
         }
         self.found(Probed::Bwrap, state, detail);
+    }
+}
+
+/// A filter around us may have a listener already, and there can be only one.
+fn quick_listener() -> Feature {
+    match rustix::thread::secure_computing_mode() {
+        Ok(SecureComputingMode::Disabled) => Feature::Works,
+        _ => missing(
+            "another seccomp filter is in force",
+            "start ringfence outside of it",
+        ),
     }
 }
 
@@ -281,4 +300,53 @@ fn unused_cgroup() -> CgroupFacts {
 fn release() -> String {
     let name = rustix::system::uname();
     name.release().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn quick_facts_cost_no_launch_anything_that_could_be_noticed() {
+        const ENOUGH: Duration = Duration::from_micros(200);
+        let once = || {
+            let start = Instant::now();
+            let facts = std::hint::black_box(quick());
+            assert_eq!(facts.os, Os::Linux);
+            start.elapsed()
+        };
+        let best = (0..100).map(|_| once()).min().unwrap();
+        assert!(best < ENOUGH, "{best:?}");
+    }
+
+    #[test]
+    fn quick_facts_and_thorough_ones_agree_where_everything_works() {
+        let findings = thorough();
+        let mut quick = quick();
+        // Only trying can tell these.
+        quick.bwrap = findings.facts.bwrap.clone();
+        quick.seccomp_listener = findings.facts.seccomp_listener.clone();
+        assert_eq!(quick, findings.facts);
+    }
+
+    #[test]
+    fn probing_leaves_no_cgroup_behind() {
+        let left = || {
+            let trees = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+            let entries = trees.iter().filter_map(|tree| std::fs::read_dir(tree).ok());
+            let names = entries.flatten().flatten().map(|entry| entry.file_name());
+            names
+                .filter(|name| name.to_string_lossy().starts_with("ringfence-probe-"))
+                .count()
+        };
+        let tried = cgroup::try_out();
+        // Another test may be probing at this moment; what it makes goes as fast.
+        let patience = Instant::now() + Duration::from_secs(5);
+        while left() > 0 && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(left(), 0, "{tried:?}");
+    }
 }
