@@ -27,6 +27,11 @@ impl Colour {
         Self::of(&io::stderr())
     }
 
+    /// What standard output should get.
+    pub(crate) fn of_answers() -> Self {
+        Self::of(&io::stdout())
+    }
+
     fn of(stream: &impl IsTerminal) -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
