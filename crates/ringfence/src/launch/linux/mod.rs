@@ -6,6 +6,7 @@
 
 mod acts;
 mod init;
+mod links;
 mod prepare;
 mod root;
 mod running;
