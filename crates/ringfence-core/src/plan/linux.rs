@@ -227,7 +227,17 @@ fn filter(
             return;
         }
     };
-    let open_unix = facts.landlock.abi >= ABI_UNIX_PATHS;
+    // From that version on Landlock lets the session's own sockets through and no other. Below it
+    // the supervisor connects in the command's place, which needs a tree of its own to tell whose
+    // a socket is.
+    let own_tree = ipc == SystemIpc::Own;
+    let unix = if facts.landlock.abi >= ABI_UNIX_PATHS && own_tree {
+        UnixSockets::Open
+    } else if own_tree && facts.seccomp_listener.works() {
+        UnixSockets::Brokered
+    } else {
+        UnixSockets::Refused
+    };
     draft.acts.push(Act::Seccomp(FilterSpec {
         host_processes: match ipc {
             SystemIpc::Own => HostProcesses::Hidden,
@@ -236,18 +246,14 @@ fn filter(
         inet,
         ipc,
         listening: match inet {
-            InetSockets::Refused if !open_unix => Listening::Refused,
+            InetSockets::Refused if unix == UnixSockets::Refused => Listening::Refused,
             _ => Listening::Allowed,
         },
         route_queries: match inet {
             InetSockets::Refused => RouteQueries::Refused,
             _ => RouteQueries::Allowed,
         },
-        unix: if open_unix {
-            UnixSockets::Open
-        } else {
-            UnixSockets::Refused
-        },
+        unix,
         ..FilterSpec::strictest(arch)
     }));
 }

@@ -3,7 +3,6 @@
 //! The most specific rule wins. Rules for the same path were settled before they got here, so
 //! there is exactly one rule for a path, and their order does not matter.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use serde::Serialize;
@@ -68,7 +67,7 @@ pub struct FileVerdict<'a> {
 pub struct FileRules {
     default: Access,
     default_origin: Origin,
-    /// In the order of [`by_names`], so that a subtree is one run.
+    /// In the order of the paths, so that a subtree is one run.
     rules: Vec<FileRule>,
     /// For each rule, the nearest rule above it.
     parents: Vec<Option<usize>>,
@@ -77,9 +76,7 @@ pub struct FileRules {
 impl FileRules {
     /// Puts rules in order. Of two rules for one path the stricter one stays.
     pub fn new(default: Access, default_origin: Origin, mut rules: Vec<FileRule>) -> Self {
-        rules.sort_by(|a, b| {
-            by_names(a.path.bytes(), b.path.bytes()).then_with(|| a.access.cmp(&b.access))
-        });
+        rules.sort_by(|a, b| a.path.cmp(&b.path).then_with(|| a.access.cmp(&b.access)));
         rules.dedup_by(|later, earlier| later.path == earlier.path);
         let mut parents = Vec::with_capacity(rules.len());
         let mut above: Vec<usize> = Vec::new();
@@ -108,13 +105,11 @@ impl FileRules {
     pub fn access(&self, path: &AbsPath) -> FileVerdict<'_> {
         // Everything between a rule and a path below it in the order is below that rule too. So
         // the last rule not behind the path is the one that decides, or lies below that one.
-        let behind = self
-            .rules
-            .partition_point(|rule| by_names(rule.path.bytes(), path.bytes()) != Ordering::Greater);
+        let behind = self.rules.partition_point(|rule| rule.path <= *path);
         let mut candidate = behind.checked_sub(1);
         while let Some(index) = candidate {
             let rule = &self.rules[index];
-            if is_prefix(rule.path.bytes(), path.bytes()) {
+            if rule.path.covers(path) {
                 return FileVerdict {
                     access: rule.access,
                     origin: &rule.origin,
@@ -180,20 +175,6 @@ impl FileRules {
         };
         Self::new(default, origin.clone(), rules)
     }
-}
-
-/// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
-fn by_names(a: &[u8], b: &[u8]) -> Ordering {
-    // A slash sorts before every byte of a name, and the root before everything.
-    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-    a.iter().skip(1).map(key).cmp(b.iter().skip(1).map(key))
-}
-
-fn is_prefix(parent: &[u8], path: &[u8]) -> bool {
-    parent == b"/"
-        || path
-            .strip_prefix(parent)
-            .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
 }
 
 impl fmt::Display for Access {

@@ -4,16 +4,19 @@
 //! of additional things add up; a rule for the same path from a stronger layer replaces the
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::Ignored;
 use super::environment::{Environment, Passing};
 use super::files::{Access, FileRule, FileRules, Found};
 use super::lists::{self, SystemLists, Toolchain};
 use super::network::{Network, SocketGrant};
 use super::{Alias, Limits, Note, Policy};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, PathError};
 use crate::settings::{
     ApplyTo, GitLevel, Key, Keys, Kind, Limit, List, NetworkMode, OnGap, Os, Preset, Settings,
     SocketName, Tmp,
@@ -76,6 +79,17 @@ pub fn resolve(
     // The project's file is the only untrusted layer there is: no file is trusted yet.
     let without = build(&settings.without_project(), place, look)?;
     let with = build(settings, place, look)?;
+    if with.only_tracks() && !without.only_tracks() {
+        // Without this, whatever the file narrows besides would be lost with it.
+        let lifted = Ignored {
+            what: "no restrictions at all".to_owned(),
+            origin: with.preset.origin,
+        };
+        let with = build(&settings.with_project_restricted(), place, look)?;
+        let mut policy = without.narrowed_by(with);
+        policy.ignored.insert(0, lifted);
+        return Ok(policy);
+    }
     Ok(without.narrowed_by(with))
 }
 
@@ -91,7 +105,7 @@ fn build(
         place,
         look,
         preset: preset.value,
-        rules: Vec::new(),
+        rules: HashMap::new(),
         aliases: Vec::new(),
         complaints: Vec::new(),
     };
@@ -176,7 +190,7 @@ struct Builder<'a> {
     place: &'a Place,
     look: &'a dyn Fn(&Path) -> Seen,
     preset: Preset,
-    rules: Vec<FileRule>,
+    rules: HashMap<AbsPath, FileRule>,
     aliases: Vec<Alias>,
     complaints: Vec<Complaint>,
 }
@@ -202,7 +216,7 @@ impl Builder<'_> {
                 (seen, found)
             }
             (Seen::Absent, OnAbsent::Skip) => return,
-            (Seen::Absent, OnAbsent::Keep) => match AbsPath::lexical(path) {
+            (Seen::Absent, OnAbsent::Keep) => match name_of_absent(path, self.look) {
                 Ok(path) => (path, Found::Absent),
                 Err(error) => return self.complain(origin, error.to_string(), None),
             },
@@ -244,9 +258,12 @@ impl Builder<'_> {
 
     /// Lets a rule in, against what already stands for the same path.
     fn settle(&mut self, rule: FileRule) {
-        let Some(known) = self.rules.iter_mut().find(|known| known.path == rule.path) else {
-            self.rules.push(rule);
-            return;
+        let known = match self.rules.entry(rule.path.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(rule);
+                return;
+            }
+            Entry::Occupied(known) => known.into_mut(),
         };
         let contradiction = contradicts(known, &rule).then(|| {
             let message = format!(
@@ -296,7 +313,7 @@ impl Builder<'_> {
         FileRules::new(
             default,
             preset.origin.clone(),
-            std::mem::take(&mut self.rules),
+            std::mem::take(&mut self.rules).into_values().collect(),
         )
     }
 
@@ -359,11 +376,10 @@ impl Builder<'_> {
                 self.listed(path, Access::None, BuiltIn::Secrets);
             }
             if let Some(home) = &self.place.home {
-                let home = home.as_path().to_owned();
                 let own = Origin::BuiltIn(BuiltIn::Preset(Preset::Agent));
                 // The caller's home may itself be in the list of homes.
-                self.rules.retain(|rule| rule.path.as_path() != home);
-                self.rule(&home, Access::Execute, own, OnAbsent::Skip);
+                self.rules.remove(home);
+                self.rule(home.as_path(), Access::Execute, own, OnAbsent::Skip);
             }
         }
         if self.preset == Preset::Strict {
@@ -645,6 +661,24 @@ impl Builder<'_> {
             tmp_size: limit!(tmp_size, Some(lists::TOOL_TMP)),
         }
     }
+}
+
+/// Where something would appear if it were created: links above it lead where they lead.
+///
+/// # Errors
+///
+/// If the path is not absolute, or is no path at all.
+pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
+    let lexical = AbsPath::lexical(path)?;
+    let mut above = lexical.parent();
+    while let Some(directory) = above {
+        if let Seen::At(canonical, _) = look(directory.as_path()) {
+            let rest = lexical.as_path().strip_prefix(&directory);
+            return Ok(rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest)));
+        }
+        above = directory.parent();
+    }
+    Ok(lexical)
 }
 
 /// Which of two rules for one path stands: layers first, and among ringfence's own the one that

@@ -3,7 +3,8 @@
 //! Reading opens nothing. Relative paths are joined to the directory of the file that names
 //! them; `~`, `$HOME` and `$PROJECT` are replaced here, once, and never again.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::values::Word;
-use crate::origin::{Located, Origin, Source};
+use crate::origin::{Cursor, Located, Origin, Source};
 use crate::problem::{Problem, nearest};
 
 /// A settings file is read whole into memory; this is far more than anybody writes by hand.
@@ -58,6 +59,7 @@ pub(super) fn parse_object<'a>(
     let mut reader = Reader {
         source,
         base,
+        cursor: Cell::default(),
         problems: Vec::new(),
     };
     match parse_to_ast(text, &CollectOptions::default(), &strict) {
@@ -85,12 +87,15 @@ pub(super) fn parse_object<'a>(
 pub(super) struct Reader<'a> {
     source: &'a Source,
     base: &'a Base,
+    cursor: Cell<Cursor>,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     pub(super) fn origin(&self, span: &Range<usize>) -> Origin {
-        self.source.origin(span.start)
+        let (origin, cursor) = self.source.origin_after(self.cursor.get(), span.start);
+        self.cursor.set(cursor);
+        origin
     }
 
     pub(super) fn problem(&mut self, problem: Problem) {
@@ -104,10 +109,10 @@ impl Reader<'_> {
         known: &[&'static str],
         mut key: impl FnMut(&mut Self, &str, &Value<'_>) -> bool,
     ) {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         for property in &object.properties {
             let name = property.name.as_str();
-            if seen.contains(&name) {
+            if !seen.insert(name) {
                 self.problem(Problem::error(
                     span_of(&property.name),
                     format!(
@@ -118,7 +123,6 @@ impl Reader<'_> {
                 ));
                 continue;
             }
-            seen.push(name);
             if !key(self, name, &property.value) {
                 self.unknown_key(property, known);
             }

@@ -3,7 +3,7 @@
 //! [`Ready::carry_out`] runs between fork and exec: it allocates nothing and reports by value.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback};
+use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback, sockets};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -27,14 +27,18 @@ use crate::launch::LaunchError;
 pub(super) enum Ready {
     Capabilities,
     Descriptors,
-    Ids { user: IdMap, group: IdMap },
+    Ids {
+        user: IdMap,
+        group: IdMap,
+    },
     Keyring,
     Landlock(LandlockBuild),
     Limits(Vec<(LimitedResource, Limit)>),
     Loopback,
     Privileges,
     Root(RootBuild),
-    Seccomp(Vec<SockFilter>),
+    /// With the socket over which the supervisor gets the calls it is asked about, if any.
+    Seccomp(Vec<SockFilter>, Option<OwnedFd>),
 }
 
 /// What the kernel refused, and which part of an act it was.
@@ -45,11 +49,11 @@ impl Ready {
     pub(super) fn carry_out(
         &self,
         subject: &Subject,
-        keep: [BorrowedFd<'_>; 3],
+        keep: [BorrowedFd<'_>; 4],
     ) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
-            Self::Capabilities => whole(capabilities::drop_all(subject)),
+            Self::Capabilities => whole(drop_capabilities(subject)),
             Self::Descriptors => whole(close_others(subject, keep)),
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
@@ -60,7 +64,9 @@ impl Ready {
             Self::Loopback => whole(loopback::bring_up(subject)),
             Self::Privileges => whole(process::no_new_privs(subject)),
             Self::Root(build) => build.enter(subject),
-            Self::Seccomp(program) => whole(seccomp::load(subject, program, Load::empty())),
+            Self::Seccomp(program, listener) => {
+                whole(load_filter(subject, program, listener.as_ref()))
+            }
         }
     }
 
@@ -74,8 +80,17 @@ impl Ready {
     }
 }
 
+/// Empties every set of capabilities.
+fn drop_capabilities(subject: &Subject) -> Result<(), Errno> {
+    match capabilities::drop_all(subject) {
+        // Who never had a capability may not bound them either; `no_new_privs` does it instead.
+        Err(Errno::PERM) if capabilities::read()?.permitted == 0 => capabilities::clear(subject),
+        other => other,
+    }
+}
+
 /// Closes everything above standard error but what the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 4]) -> Result<(), Errno> {
     let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
     keep.sort_unstable();
     let mut from = 3;
@@ -86,6 +101,22 @@ fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 3]) -> Result<(), Errn
         from = from.max(kept + 1);
     }
     descriptors::close_from(subject, from)
+}
+
+fn load_filter(
+    subject: &Subject,
+    program: &[SockFilter],
+    supervisor: Option<&OwnedFd>,
+) -> Result<(), Errno> {
+    let Some(supervisor) = supervisor else {
+        return seccomp::load(subject, program, Load::empty());
+    };
+    // A signal must not make a call be asked about twice; kernels before 5.19 cannot help it.
+    let listener = match seccomp::load_with_listener(subject, program, Load::WAIT_KILLABLE_RECV) {
+        Err(Errno::INVAL) => seccomp::load_with_listener(subject, program, Load::empty())?,
+        other => other?,
+    };
+    sockets::send(supervisor, b"l", &[listener.as_fd()])
 }
 
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {

@@ -65,9 +65,17 @@ impl Inside {
     }
 
     /// The descriptors that stay open in the first process.
-    fn kept(&self) -> [BorrowedFd<'_>; 3] {
-        let timeline = self.timeline.as_ref().unwrap_or(&self.end);
-        [self.failure.as_fd(), self.end.as_fd(), timeline.as_fd()]
+    fn kept(&self) -> [BorrowedFd<'_>; 4] {
+        let listener = self.acts.iter().find_map(|(_, act)| match act {
+            Ready::Seccomp(_, listener) => listener.as_ref(),
+            _ => None,
+        });
+        [
+            self.failure.as_fd(),
+            self.end.as_fd(),
+            self.timeline.as_ref().unwrap_or(&self.end).as_fd(),
+            listener.unwrap_or(&self.end).as_fd(),
+        ]
     }
 
     fn mark(&self, step: Step) {

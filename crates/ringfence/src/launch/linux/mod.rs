@@ -5,6 +5,7 @@
 //! same restrictions, and the kernel ends everything inside when the first process goes.
 
 mod acts;
+mod broker;
 mod init;
 mod links;
 mod prepare;

@@ -1,7 +1,6 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
 use std::ffi::{CString, OsStr};
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,15 +9,17 @@ use std::time::Duration;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::{Access, EnvVerdict, Policy};
-use ringfence_core::seccomp;
+use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::{Limit, LimitedResource};
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
+use super::broker::Broker;
 use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
@@ -40,6 +41,7 @@ pub struct Prepared {
     program: PathBuf,
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
+    asked_over: Option<OwnedFd>,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -68,6 +70,7 @@ pub fn prepare(
     let mut namespaces = Namespaces::empty();
     let mut wall = None;
     let mut names = Vec::new();
+    let mut asked_over = None;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -111,6 +114,14 @@ pub fn prepare(
                 if let Some(mut ready) = ready(other)? {
                     if let (Ready::Landlock(build), Some(tmp)) = (&mut ready, &tmp) {
                         build.allow_writing(tmp.path())?;
+                    }
+                    if let (Ready::Seccomp(_, inner), Act::Seccomp(spec)) = (&mut ready, other)
+                        && spec.unix == UnixSockets::Brokered
+                    {
+                        let (outer_end, inner_end) =
+                            sockets::pair().map_err(|errno| refused("open a socket", errno))?;
+                        *inner = Some(inner_end);
+                        asked_over = Some(outer_end);
                     }
                     acts.push((step, ready));
                 }
@@ -158,6 +169,7 @@ pub fn prepare(
         program: PathBuf::from(&command.program),
         tmp,
         timeline,
+        asked_over,
     })
 }
 
@@ -190,17 +202,44 @@ impl Prepared {
             program,
             tmp,
             timeline,
-            ..
+            asked_over,
+            namespaces,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
         let running = Running::new(child, boundary, end, wall, names, plan, tmp);
         let mut running = running.started(&failure, &acts, &program)?;
+        if let Some(socket) = asked_over {
+            running.broker = Some(broker(&socket, namespaces)?);
+        }
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
         Ok(running)
+    }
+}
+
+/// Receives the calls that the filter asks about.
+fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchError> {
+    let mut message = [0; 1];
+    let received = sockets::receive(socket, &mut message)
+        .map_err(|errno| refused("receive the filter's listener", errno))?;
+    let [listener, ..] = received.descriptors;
+    let listener =
+        listener.ok_or_else(|| refused("receive the filter's listener", Errno::BADMSG))?;
+    let network = if namespaces.contains(Namespaces::NET) {
+        NetworkNamespace::Own
+    } else {
+        NetworkNamespace::Shared
+    };
+    Ok(Broker::new(listener, network))
+}
+
+fn refused(what: &str, errno: Errno) -> LaunchError {
+    LaunchError::Prepare {
+        what: what.to_owned(),
+        source: errno.into(),
     }
 }
 
@@ -262,7 +301,7 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
                 jf: instruction.jf,
                 k: instruction.k,
             });
-            Ready::Seccomp(filter.collect())
+            Ready::Seccomp(filter.collect(), None)
         }
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
@@ -372,8 +411,5 @@ fn programs(command: &Command, environment: &[CString]) -> Result<Vec<CString>, 
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Prepare {
-        what: what.to_owned(),
-        source: io::Error::from(errno),
-    })
+    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused(what, errno))
 }

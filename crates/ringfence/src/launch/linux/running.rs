@@ -13,6 +13,7 @@ use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::acts::Ready;
+use super::broker::Broker;
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
@@ -36,6 +37,7 @@ pub struct Running {
     plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
+    pub(super) broker: Option<Broker>,
     reaped: bool,
 }
 
@@ -59,6 +61,7 @@ impl Running {
             plan,
             _tmp: tmp,
             timeline: Vec::new(),
+            broker: None,
             reaped: false,
         }
     }
@@ -157,15 +160,28 @@ impl Running {
                 break Cause::WallTime;
             }
             let timeout = left.map(timespec);
-            let mut watched = vec![PollFd::new(&self.first, PollFlags::IN)];
-            if let Some(signals) = signals {
-                watched.push(PollFd::new(&signals.0, PollFlags::IN));
-            }
+            let first = PollFd::new(&self.first, PollFlags::IN);
+            // What is not there is watched as the first process once more.
+            let mut watched = [
+                first.clone(),
+                self.broker.as_ref().map_or_else(
+                    || first.clone(),
+                    |broker| PollFd::new(broker, PollFlags::IN),
+                ),
+                signals.map_or_else(
+                    || first.clone(),
+                    |signals| PollFd::new(&signals.0, PollFlags::IN),
+                ),
+            ];
             match poll(&mut watched, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
             let over = watched[0].revents().contains(PollFlags::IN);
+            let asked = watched[1].revents().contains(PollFlags::IN);
+            if let Some(broker) = self.broker.as_ref().filter(|_| asked && !over) {
+                broker.serve();
+            }
             if let Some(signals) = signals {
                 signals.pass_on(&self.first)?;
             }
