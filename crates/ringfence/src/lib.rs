@@ -6,11 +6,13 @@
 //! ([`probe`]), plans for it ([`planned`]) and starts commands ([`launch`]).
 #![forbid(unsafe_code)]
 
+pub mod elf;
 pub mod launch;
 pub mod load;
 mod lookout;
 pub mod place;
 pub mod planned;
 pub mod probe;
+pub mod programs;
 
 pub use ringfence_core as core;

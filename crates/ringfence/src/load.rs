@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::origin::{Layer, Origin, Source};
-use ringfence_core::policy::{Complaint, Place, Policy, resolve};
+use ringfence_core::policy::{Complaint, Place, Policy};
 use ringfence_core::problem::{Problem, Severity};
 use ringfence_core::settings::{
     Base, Keys, LARGEST_FILE, SettingPath, Settings, SettingsFile, has_errors,
@@ -19,6 +19,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::place::{Lookout, OS, Surroundings};
+use crate::programs;
 
 /// Where a project keeps its settings, below its root.
 pub const PROJECT_SETTINGS: [&str; 2] = [".ringfence", "settings.json"];
@@ -246,7 +247,7 @@ impl Loaded {
         if unsound || !self.variables.is_empty() {
             return Err(self.mistakes());
         }
-        resolve(&self.settings, place, &|path| lookout.look(path)).map_err(|complaints| {
+        programs::resolve(&self.settings, place, &|path| lookout.look(path)).map_err(|complaints| {
             let complaints = complaints.into_iter();
             complaints.map(|complaint| self.locate(complaint)).collect()
         })

@@ -40,6 +40,11 @@ pub struct Mount {
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum MountKind {
+    /// Nothing of its own: the links that lead from this name to something else that is mounted.
+    Alias {
+        /// Where it leads.
+        path: AbsPath,
+    },
     /// The same path of the host, with everything mounted below it.
     Bind {
         /// What may be done with it: never more than this.
@@ -142,6 +147,9 @@ pub(super) fn root(policy: &Policy) -> Root {
     // Grants of single devices come after the `/dev` they go into, and so on: parents first.
     mounts.extend(single_devices(policy));
     mounts.sort_by_key(|mount| mount.at.depth());
+    if base == Base::Empty {
+        mounts.extend(aliases(policy));
+    }
     Root {
         base,
         mounts,
@@ -172,6 +180,24 @@ fn mount(policy: &Policy, rule: &FileRule, above: View) -> (Option<MountKind>, V
         }
         (access, _) => (Some(MountKind::Bind { access }), View::Host(access)),
     }
+}
+
+/// Links of the host that have to be made again, because nothing around them is seen.
+fn aliases(policy: &Policy) -> impl Iterator<Item = Mount> {
+    let aliases = policy.aliases().iter();
+    aliases
+        .filter(|alias| {
+            // A name that is hidden by a rule stays hidden, whatever it leads to.
+            let verdict = policy.files().access(&alias.name);
+            !belongs_to_system(&alias.name)
+                && !(verdict.rule.is_some() && verdict.access == Access::None)
+        })
+        .map(|alias| Mount {
+            at: alias.name.clone(),
+            kind: MountKind::Alias {
+                path: alias.path.clone(),
+            },
+        })
 }
 
 /// Trees that a session always has its own of.
@@ -230,6 +256,7 @@ impl fmt::Display for Mount {
             MountKind::Bind { access } | MountKind::Device { access } => {
                 write!(f, "{at}: {access}")
             }
+            MountKind::Alias { path } => write!(f, "{at}: leads to {path}"),
             MountKind::Devices => write!(f, "{at}: a minimal set of devices"),
             MountKind::Mask { .. } => write!(f, "{at}: hidden"),
             MountKind::Proc => write!(f, "{at}: processes of this session only"),

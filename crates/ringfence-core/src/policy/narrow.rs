@@ -32,6 +32,7 @@ impl Policy {
         Self {
             preset,
             files: self.files.meet(&wide.files),
+            aliases: self.aliases,
             network: self.network.meet(&wide.network),
             sockets: sockets
                 .filter(|grant| wide.sockets.iter().any(|other| other.path == grant.path))

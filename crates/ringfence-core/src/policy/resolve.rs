@@ -14,7 +14,7 @@ use super::environment::{Environment, Passing};
 use super::files::{Access, FileRule, FileRules, Found};
 use super::lists::{self, SystemLists, Toolchain};
 use super::network::{Network, SocketGrant};
-use super::{Limits, Note, Policy};
+use super::{Alias, Limits, Note, Policy};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
@@ -106,6 +106,7 @@ fn build(
         look,
         preset: preset.value,
         rules: HashMap::new(),
+        aliases: Vec::new(),
         complaints: Vec::new(),
     };
     let git = builder.git();
@@ -133,6 +134,7 @@ fn build(
             .unwrap_or_else(|| Located::built_in(false, BuiltIn::Preset(preset.value))),
         preset,
         files,
+        aliases: std::mem::take(&mut builder.aliases),
         sockets,
         git,
         tmp,
@@ -189,6 +191,7 @@ struct Builder<'a> {
     look: &'a dyn Fn(&Path) -> Seen,
     preset: Preset,
     rules: HashMap<AbsPath, FileRule>,
+    aliases: Vec<Alias>,
     complaints: Vec<Complaint>,
 }
 
@@ -208,7 +211,10 @@ impl Builder<'_> {
 
     fn rule(&mut self, path: &Path, access: Access, origin: Origin, on_absent: OnAbsent) {
         let (path, found) = match ((self.look)(path), on_absent) {
-            (Seen::At(path, found), _) => (path, found),
+            (Seen::At(seen, found), _) => {
+                self.alias(path, &seen, access, &origin);
+                (seen, found)
+            }
             (Seen::Absent, OnAbsent::Skip) => return,
             (Seen::Absent, OnAbsent::Keep) => match name_of_absent(path, self.look) {
                 Ok(path) => (path, Found::Absent),
@@ -238,6 +244,16 @@ impl Builder<'_> {
             found,
         };
         self.settle(rule);
+    }
+
+    /// Remembers the name that a grant was written with, if it is not the canonical one.
+    fn alias(&mut self, written: &Path, path: &AbsPath, access: Access, origin: &Origin) {
+        let granted = access != Access::None && origin.layer() != Layer::BuiltIn;
+        let name = AbsPath::parse(written).ok();
+        if let Some(name) = name.filter(|name| granted && name != path) {
+            let path = path.clone();
+            self.aliases.push(Alias { name, path });
+        }
     }
 
     /// Lets a rule in, against what already stands for the same path.

@@ -7,6 +7,7 @@
 mod acts;
 mod broker;
 mod init;
+mod links;
 mod prepare;
 mod root;
 mod running;
