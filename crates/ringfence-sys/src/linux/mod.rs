@@ -27,6 +27,8 @@ pub mod spawn;
 mod stack;
 pub mod statmount;
 mod subject;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod wait;
 
 pub use rustix::io::Errno;
