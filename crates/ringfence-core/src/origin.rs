@@ -183,15 +183,21 @@ pub struct Source {
     layer: Layer,
     path: Arc<Path>,
     text: Arc<str>,
+    /// Where each line starts, so that a position is a search and not a count: a file holds as
+    /// many positions as values, and its writer may be hostile.
+    lines: Arc<[usize]>,
 }
 
 impl Source {
     /// Names a text.
     pub fn new(layer: Layer, path: impl Into<PathBuf>, text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let starts = text.match_indices('\n').map(|(newline, _)| newline + 1);
         Self {
             layer,
             path: Arc::from(path.into()),
-            text: text.into(),
+            lines: std::iter::once(0).chain(starts).collect(),
+            text,
         }
     }
 
@@ -216,14 +222,37 @@ impl Source {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let before = &self.text[..end];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
+        let line = self.lines.partition_point(|start| *start <= end);
+        let start = self.lines[line - 1];
+        let column = self.text[start..end].chars().count() + 1;
         (
             u32::try_from(line).unwrap_or(u32::MAX),
             u32::try_from(column).unwrap_or(u32::MAX),
         )
+    }
+
+    /// The byte offset of a line and column, both from one; the inverse of [`Self::position`].
+    pub fn offset(&self, line: u32, column: u32) -> Option<usize> {
+        let text = self.line(line)?;
+        let start = self.line_start(line)?;
+        let before = usize::try_from(column).ok()?.checked_sub(1)?;
+        let mut characters = text.char_indices().map(|(offset, _)| offset);
+        let offset = characters.nth(before).unwrap_or(text.len());
+        Some(start + offset)
+    }
+
+    /// Where a line starts, in bytes; lines count from one.
+    pub fn line_start(&self, line: u32) -> Option<usize> {
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        self.lines.get(index).copied()
+    }
+
+    /// The text of a line, without its end; lines count from one.
+    pub fn line(&self, line: u32) -> Option<&str> {
+        let start = self.line_start(line)?;
+        let rest = &self.text[start..];
+        let text = rest.split_once('\n').map_or(rest, |(text, _)| text);
+        Some(text.strip_suffix('\r').unwrap_or(text))
     }
 
     /// The origin of what stands at a byte offset.
@@ -251,5 +280,20 @@ mod tests {
         assert_eq!(source.position(3), (2, 1), "inside ö counts as ö");
         assert_eq!(source.position(4), (2, 2));
         assert_eq!(source.position(99), (3, 1));
+    }
+
+    #[test]
+    fn an_offset_is_found_again_from_its_position() {
+        let source = Source::new(Layer::User, "s.json", "a\r\nöb\n\n  x");
+
+        for offset in [0, 1, 3, 5, 6, 7, 8, 10, 11] {
+            let (line, column) = source.position(offset);
+            assert_eq!(source.offset(line, column), Some(offset), "{offset}");
+        }
+        assert_eq!(source.line(1), Some("a"));
+        assert_eq!(source.line(4), Some("  x"));
+        assert_eq!(source.line(5), None);
+        assert_eq!(source.offset(0, 1), None);
+        assert_eq!(source.offset(2, 99), Some(6), "past the end means the end");
     }
 }

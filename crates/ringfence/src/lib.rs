@@ -1,6 +1,14 @@
-//! Run a command so that it can only touch what it was given, and nothing it started survives.
+//! Runs a command so that it can only touch what it was given, and so that nothing it started
+//! survives.
+//!
+//! This crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
+//! it is called from ([`place`]), reads settings ([`load`]), asks the host what it can enforce
+//! ([`probe`]) and starts commands ([`launch`]).
 #![forbid(unsafe_code)]
 
 pub mod launch;
+pub mod load;
+pub mod place;
+pub mod probe;
 
 pub use ringfence_core as core;

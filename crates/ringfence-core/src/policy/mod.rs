@@ -17,7 +17,7 @@ pub use environment::{
 pub use files::{Access, FileRule, FileRules, FileVerdict, Found};
 pub use narrow::Ignored;
 pub use network::{HostVerdict, Network, Reachable, SocketGrant};
-pub use resolve::{Complaint, Place, Seen, resolve};
+pub use resolve::{Complaint, Place, Seen, name_of_absent, resolve};
 
 use serde::Serialize;
 

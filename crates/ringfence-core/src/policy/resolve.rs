@@ -13,7 +13,7 @@ use super::lists::{self, SystemLists, Toolchain};
 use super::network::{Network, SocketGrant};
 use super::{Limits, Note, Policy};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, PathError};
 use crate::settings::{
     ApplyTo, GitLevel, Key, Keys, Kind, Limit, List, NetworkMode, OnGap, Os, Preset, Settings,
     SocketName, Tmp,
@@ -196,7 +196,7 @@ impl Builder<'_> {
         let (path, found) = match ((self.look)(path), on_absent) {
             (Seen::At(path, found), _) => (path, found),
             (Seen::Absent, OnAbsent::Skip) => return,
-            (Seen::Absent, OnAbsent::Keep) => match AbsPath::lexical(path) {
+            (Seen::Absent, OnAbsent::Keep) => match name_of_absent(path, self.look) {
                 Ok(path) => (path, Found::Absent),
                 Err(error) => return self.complain(origin, error.to_string(), None),
             },
@@ -629,6 +629,24 @@ impl Builder<'_> {
             tmp_size: limit!(tmp_size, Some(lists::TOOL_TMP)),
         }
     }
+}
+
+/// Where something would appear if it were created: links above it lead where they lead.
+///
+/// # Errors
+///
+/// If the path is not absolute, or is no path at all.
+pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
+    let lexical = AbsPath::lexical(path)?;
+    let mut above = lexical.parent();
+    while let Some(directory) = above {
+        if let Seen::At(canonical, _) = look(directory.as_path()) {
+            let rest = lexical.as_path().strip_prefix(&directory);
+            return Ok(rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest)));
+        }
+        above = directory.parent();
+    }
+    Ok(lexical)
 }
 
 /// Which of two rules for one path stands: layers first, and among ringfence's own the one that

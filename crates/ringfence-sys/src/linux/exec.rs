@@ -5,8 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use rustix::io::Errno;
+use rustix::process::Signal;
 
 use super::raw;
+use super::signals::{self, Mask};
 use super::subject::Subject;
 
 /// Strings laid out as `execve` wants them, made before the fork.
@@ -121,6 +123,21 @@ pub(super) fn exit(status: u8) -> ! {
     // that shares or copied somebody's memory needs.
     unsafe { libc::_exit(i32::from(status)) }
 }
+
+/// Ends the process by `SIGABRT`, whatever it thinks its own number is.
+///
+/// The C library's `abort` may signal a number it remembers from before a `clone`, which is
+/// the parent's. This one asks the kernel, and is fit to be the last thing a panic hook does.
+pub fn abort() -> ! {
+    let _ = signals::set_default(libc::SIGABRT);
+    let _ = Mask::EMPTY.restore();
+    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::ABORT);
+    // The first process of a pid namespace cannot be killed by its own signals.
+    exit(STATUS_OF_ABORT)
+}
+
+/// What a shell shows for a process that was killed by `SIGABRT`.
+const STATUS_OF_ABORT: u8 = 134;
 
 /// Ends a process that exists to be confined, at once.
 pub fn exit_now(_subject: &Subject, status: u8) -> ! {

@@ -78,6 +78,43 @@ pub fn pin_beneath(base: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> 
     )
 }
 
+/// Makes a directory `name` in `base`; `name` is one component, so nothing is followed.
+///
+/// # Errors
+///
+/// [`Errno::INVAL`] for a name with a slash; [`Errno::EXIST`] if it is taken.
+pub fn make_directory(base: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<(), Errno> {
+    fs::mkdirat(base, single(name)?, mode)
+}
+
+/// Makes an empty file `name` in `base`, as a place to mount on.
+///
+/// # Errors
+///
+/// As [`make_directory`].
+pub fn make_file(base: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
+    openat2(base, single(name)?, flags, mode, ResolveFlags::BENEATH).map(|_file| ())
+}
+
+/// Makes a symbolic link `name` in `base` that says `target`.
+///
+/// # Errors
+///
+/// As [`make_directory`].
+pub fn make_link(base: BorrowedFd<'_>, name: &CStr, target: &CStr) -> Result<(), Errno> {
+    fs::symlinkat(target, base, single(name)?)
+}
+
+/// A name that is one step and no more.
+fn single(name: &CStr) -> Result<&CStr, Errno> {
+    if name.to_bytes().contains(&b'/') {
+        Err(Errno::INVAL)
+    } else {
+        Ok(name)
+    }
+}
+
 /// What kind of file, and which one: enough to compare two descriptors.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Identity {

@@ -6,7 +6,9 @@
 compile_error!("ringfence knows the Linux system calls of x86_64 and aarch64 only");
 
 pub mod capabilities;
+pub mod cgroup;
 pub mod descriptors;
+pub mod events;
 pub mod exec;
 pub mod failure;
 pub mod fdpath;
@@ -17,18 +19,23 @@ pub mod loopback;
 pub mod mountinfo;
 pub mod mounts;
 pub mod namespaces;
+pub mod notify;
 pub mod oldmounts;
+pub mod probe;
 pub mod process;
 pub mod procfs;
 mod raw;
 pub mod seccomp;
 pub mod signals;
+pub mod sockets;
 pub mod spawn;
 mod stack;
 pub mod statmount;
 mod subject;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod switches;
+pub mod terminal;
 pub mod wait;
 
 pub use rustix::io::Errno;

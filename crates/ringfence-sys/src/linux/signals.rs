@@ -130,6 +130,11 @@ pub fn reset_dispositions(_subject: &Subject) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Gives one signal its default action.
+pub(super) fn set_default(signal: i32) -> Result<(), Errno> {
+    set_action(signal, SIG_DFL)
+}
+
 /// Ignores one signal, as an init does with those it would otherwise die of.
 ///
 /// # Errors

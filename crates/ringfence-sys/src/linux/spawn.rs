@@ -20,11 +20,14 @@
 //! us the exit status before the child has become another program.
 
 use std::arch::asm;
+use std::mem::ManuallyDrop;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::exec;
 use super::namespaces::Namespaces;
 use super::raw;
 use super::signals::Mask;
@@ -54,8 +57,13 @@ pub struct Spawn<'fd> {
 /// A plain function, not a closure: nothing is moved into the child, so nothing can be
 /// dropped there. It must not allocate, lock, log or panic: another thread of the caller may
 /// have held the lock in question at the moment of the copy, and in the child it is held for
-/// ever. A panic that happens all the same ends the child by `SIGABRT` and never unwinds into
-/// the caller's frames.
+/// ever.
+///
+/// A panic that happens all the same is caught at the child's first frame, never unwinds into
+/// the caller's, and ends the child by `SIGABRT`. Where panics abort instead of unwinding it
+/// cannot be caught, and the C library's `abort` signals the thread it *remembers* itself to
+/// be, which with musl is the caller: a program built that way must end its panic hook with
+/// [`exec::abort`](super::exec::abort).
 pub type Body<T> = fn(&Subject, &mut T) -> u8;
 
 impl<'fd> Spawn<'fd> {
@@ -180,8 +188,6 @@ struct Launch<'a, T> {
 
 /// The child's first and last frame.
 ///
-/// `extern "C"`: a panic that reaches it aborts the child instead of unwinding further.
-///
 /// # Safety
 ///
 /// `launch` must be valid and unaliased for the rest of the process's life.
@@ -189,8 +195,13 @@ unsafe extern "C" fn enter<T>(launch: *mut Launch<'_, T>) -> ! {
     // SAFETY: the caller passes a pointer to a live value that nobody else uses: the thread
     // that made it sleeps, or has its own copy.
     let launch = unsafe { &mut *launch };
-    let status = (launch.body)(&Subject::newborn(), launch.context);
-    super::exec::exit(status)
+    let Launch { context, body } = launch;
+    // The context is not looked at again after a panic: the child ends.
+    let outcome = catch_unwind(AssertUnwindSafe(|| body(&Subject::newborn(), context)));
+    match outcome.map_err(ManuallyDrop::new) {
+        Ok(status) => exec::exit(status),
+        Err(_payload) => exec::abort(),
+    }
 }
 
 /// Makes the given clone call. In the parent it returns; in the child it calls [`enter`].

@@ -17,4 +17,8 @@ mod mounts;
 #[cfg(test)]
 mod namespaces;
 #[cfg(test)]
+mod probe;
+#[cfg(test)]
 mod spawn;
+#[cfg(test)]
+mod supervise;

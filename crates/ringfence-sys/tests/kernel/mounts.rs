@@ -330,3 +330,34 @@ fn descriptor_from_before_the_namespace_is_not_mounted() {
         unmount(subject, &[&target]);
     });
 }
+
+#[test]
+fn places_are_made_where_they_are_named_and_nowhere_else() {
+    as_each_user(|_, _| {
+        let world = World::new();
+        let base = pin(world.path(""));
+        let mode = files::FileMode::from_raw_mode(0o755);
+        files::make_directory(base.as_fd(), c"directory", mode).unwrap();
+        files::make_file(base.as_fd(), c"file", mode).unwrap();
+        files::make_link(base.as_fd(), c"link", c"elsewhere").unwrap();
+        assert!(world.path("directory").is_dir() && world.path("file").is_file());
+        let target = fs::read_link(world.path("link")).unwrap();
+        assert_eq!(target, Path::new("elsewhere"));
+        // The planted link is neither followed nor replaced.
+        for made in [
+            files::make_directory(base.as_fd(), c"link", mode),
+            files::make_file(base.as_fd(), c"link", mode),
+            files::make_link(base.as_fd(), c"link", c"x"),
+        ] {
+            assert_eq!(made, Err(Errno::EXIST));
+        }
+        assert!(!world.path("elsewhere").try_exists().unwrap());
+        for made in [
+            files::make_directory(base.as_fd(), c"link/x", mode),
+            files::make_file(base.as_fd(), c"../x", mode),
+            files::make_link(base.as_fd(), c"/x", c"x"),
+        ] {
+            assert_eq!(made, Err(Errno::INVAL));
+        }
+    });
+}

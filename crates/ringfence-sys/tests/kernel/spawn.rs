@@ -270,6 +270,18 @@ fn panic_ends_the_child_and_not_the_caller() {
 }
 
 #[test]
+fn panic_of_a_first_process_ends_it_too() {
+    in_child(|_| {
+        std::panic::set_hook(Box::new(|_| {}));
+        for memory in BOTH {
+            let spawn = Spawn::new(memory).namespaces(Namespaces::USER | Namespaces::PID);
+            let child = spawn.start(&mut (), panicking).unwrap();
+            assert_eq!(child.wait(), Ok(Ended::Exited(134)));
+        }
+    });
+}
+
+#[test]
 fn children_are_reaped_by_whoever_waits_for_all() {
     in_child(|_| {
         assert_eq!(reap_any(), Err(Errno::CHILD));

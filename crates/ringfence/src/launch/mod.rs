@@ -193,10 +193,22 @@ impl LaunchError {
     }
 }
 
+/// Whether a launch is measured.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Timeline {
+    /// It is not.
+    #[default]
+    Off,
+    /// Each step says when it is done.
+    On,
+}
+
 /// Things a caller may ask of a launch that are not policy.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
+    /// Whether to measure how long each step takes.
+    pub timeline: Timeline,
     /// Pretend that the kernel refused this step: for tests that nothing is left behind.
     #[doc(hidden)]
     pub fail_at: Option<Step>,

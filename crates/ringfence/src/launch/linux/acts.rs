@@ -45,11 +45,11 @@ impl Ready {
     pub(super) fn carry_out(
         &self,
         subject: &Subject,
-        keep: [BorrowedFd<'_>; 2],
+        keep: [BorrowedFd<'_>; 3],
     ) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
-            Self::Capabilities => whole(capabilities::drop_all(subject)),
+            Self::Capabilities => whole(drop_capabilities(subject)),
             Self::Descriptors => whole(close_others(subject, keep)),
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
@@ -74,12 +74,21 @@ impl Ready {
     }
 }
 
-/// Closes everything above standard error but the two that the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 2]) -> Result<(), Errno> {
-    let [a, b] = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
-    let (low, high) = (a.min(b), a.max(b));
+/// Empties every set of capabilities.
+fn drop_capabilities(subject: &Subject) -> Result<(), Errno> {
+    match capabilities::drop_all(subject) {
+        // Who never had a capability may not bound them either; `no_new_privs` does it instead.
+        Err(Errno::PERM) if capabilities::read()?.permitted == 0 => capabilities::clear(subject),
+        other => other,
+    }
+}
+
+/// Closes everything above standard error but what the session itself needs.
+fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+    let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
+    keep.sort_unstable();
     let mut from = 3;
-    for kept in [low, high] {
+    for kept in keep {
         if kept > from {
             descriptors::close_between(subject, from, kept - 1)?;
         }

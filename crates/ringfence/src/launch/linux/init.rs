@@ -40,6 +40,8 @@ pub(super) struct Inside {
     pub(super) failure: OwnedFd,
     /// Says how the command ended.
     pub(super) end: OwnedFd,
+    /// Says when each step was done, if somebody wants to know.
+    pub(super) timeline: Option<OwnedFd>,
     /// The supervisor's ends of both pipes, which the first process has copies of at birth.
     pub(super) outer: [RawFd; 2],
 }
@@ -62,6 +64,18 @@ impl Inside {
         self.acts
     }
 
+    /// The descriptors that stay open in the first process.
+    fn kept(&self) -> [BorrowedFd<'_>; 3] {
+        let timeline = self.timeline.as_ref().unwrap_or(&self.end);
+        [self.failure.as_fd(), self.end.as_fd(), timeline.as_fd()]
+    }
+
+    fn mark(&self, step: Step) {
+        if let Some(timeline) = &self.timeline {
+            wire::send_mark(timeline.as_fd(), step);
+        }
+    }
+
     fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
         let act = Step::ALL.iter().position(|known| *known == step);
         let failure = Failure {
@@ -79,6 +93,7 @@ impl Inside {
 
 /// The life of the first process; its result is its exit status.
 pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
+    inside.mark(Step::Namespaces);
     if let Err(errno) = tie_to_parent(subject, inside) {
         return inside.fail(Step::Namespaces, 0, errno);
     }
@@ -86,10 +101,10 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         if inside.fail_at == Some(*step) {
             return inside.fail(*step, 0, Errno::IO);
         }
-        let keep = [inside.failure.as_fd(), inside.end.as_fd()];
-        if let Err((detail, errno)) = act.carry_out(subject, keep) {
+        if let Err((detail, errno)) = act.carry_out(subject, inside.kept()) {
             return inside.fail(*step, detail, errno);
         }
+        inside.mark(*step);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))
@@ -107,6 +122,7 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
     if inside.fail_at == Some(Step::Init) {
         return inside.fail(Step::Init, 0, Errno::IO);
     }
+    inside.mark(Step::Init);
     let command = match Spawn::new(Memory::Shared).start(inside, become_command) {
         Ok(command) => command,
         Err(errno) => return inside.fail(Step::Command, 0, errno),

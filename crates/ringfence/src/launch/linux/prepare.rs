@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
@@ -22,7 +23,8 @@ use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
 use super::tmp::SessionTmp;
-use crate::launch::{Command, LaunchError, Options};
+use super::wire;
+use crate::launch::{Command, LaunchError, Options, Timeline};
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub struct Prepared {
     plan: Plan,
     program: PathBuf,
     tmp: Option<SessionTmp>,
+    timeline: Option<OwnedFd>,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -124,8 +127,16 @@ pub fn prepare(
     let programs = programs(command, &environment)?;
     let (failure, failure_inside) = pipe("open a pipe")?;
     let (end, end_inside) = pipe("open a pipe")?;
+    let (timeline, timeline_inside) = match options.timeline {
+        Timeline::Off => (None, None),
+        Timeline::On => {
+            let (outer, inner) = pipe("open a pipe")?;
+            (Some(outer), Some(inner))
+        }
+    };
     let inside = Inside {
         boundary,
+        timeline: timeline_inside,
         acts,
         fail_at: options.fail_at,
         directory,
@@ -146,6 +157,7 @@ pub fn prepare(
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp,
+        timeline,
     })
 }
 
@@ -159,6 +171,7 @@ impl Prepared {
     ///
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
     pub fn spawn(mut self) -> Result<Running, LaunchError> {
+        let asked = wire::now();
         let born = Spawn::new(Memory::Copied)
             .namespaces(self.namespaces)
             .start(&mut self.inside, super::init::live);
@@ -176,14 +189,32 @@ impl Prepared {
             plan,
             program,
             tmp,
+            timeline,
             ..
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
         let running = Running::new(child, boundary, end, wall, names, plan, tmp);
-        running.started(&failure, &acts, &program)
+        let mut running = running.started(&failure, &acts, &program)?;
+        if let Some(timeline) = timeline {
+            running.timeline = marks(asked, &timeline);
+        }
+        Ok(running)
     }
+}
+
+/// How long each step took, from the request to the command.
+fn marks(asked: Duration, timeline: &OwnedFd) -> Vec<(Step, Duration)> {
+    let mut before = asked;
+    let mut marks = wire::receive_marks(timeline);
+    marks.push((Step::Command, wire::now()));
+    for (_, mark) in &mut marks {
+        let took = mark.saturating_sub(before);
+        before = *mark;
+        *mark = took;
+    }
+    marks
 }
 
 fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {

@@ -35,6 +35,7 @@ pub struct Running {
     names: Vec<PathBuf>,
     plan: Plan,
     _tmp: Option<SessionTmp>,
+    pub(super) timeline: Vec<(Step, Duration)>,
     reaped: bool,
 }
 
@@ -57,6 +58,7 @@ impl Running {
             names,
             plan,
             _tmp: tmp,
+            timeline: Vec::new(),
             reaped: false,
         }
     }
@@ -79,6 +81,11 @@ impl Running {
         };
         self.kill();
         Err(error)
+    }
+
+    /// How long each step of the launch took, if that was asked for.
+    pub fn timeline(&self) -> &[(Step, Duration)] {
+        &self.timeline
     }
 
     /// The number of the session's first process on this host.

@@ -1,0 +1,364 @@
+//! What was typed.
+//!
+//! Only the shape of the command line: what it means is worked out in [`crate::flags`]. Paths are
+//! kept as the operating system gave them, UTF-8 or not.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
+use ringfence_core::host::HostPattern;
+use ringfence_core::plan::EngineChoice;
+use ringfence_core::policy::EnvPattern;
+use ringfence_core::settings::{GitLevel, Kind, NetworkMode, OnGap, Preset, SocketName, Tmp, Word};
+
+use crate::flags::{Level, LimitFlag, Variable};
+
+/// Run a command so that it can only touch what it was given, and nothing it started survives.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ringfence",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:
+  ringfence run -- npm test                confine one command to this project
+  ringfence explain ~/.ssh/id_ed25519      what a command could do with it, and who says so
+  ringfence explain --plan                 what would be done to confine a command here
+  ringfence settings check                 every mistake in the settings, with its line
+
+Exit status: the command's own; 125 ringfence refused or failed and nothing ran,
+126 found but not runnable, 127 not found, 124 time limit, 2 wrong usage or settings."
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Confine one command
+    #[command(after_help = "Examples:
+  ringfence run -- cargo test
+  ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
+  ringfence run --preset strict --net none -- ./untrusted.sh
+  ringfence run --dry-run -v -- make         print the plan and start nothing")]
+    #[command(override_usage = "ringfence run [FLAGS] [--] COMMAND [ARGUMENT]...")]
+    Run(Box<RunArguments>),
+    /// Say what a command could do, and which line of which file decides
+    #[command(after_help = "Examples:
+  ringfence explain ~/.ssh/id_ed25519 src/main.rs
+  ringfence explain --host api.example.org:443
+  ringfence explain --env SSH_AUTH_SOCK
+  ringfence explain --plan --host-facts ubuntu-24.04")]
+    Explain(Box<Explain>),
+    /// Show, check and describe settings
+    Settings(Settings),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:
+  ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence")]
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one for every command
+    Man {
+        /// Write a page for each command into this directory.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// `ringfence run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) place: PlaceFlags,
+    #[command(flatten)]
+    pub(crate) files: FileFlags,
+    #[command(flatten)]
+    pub(crate) network: NetworkFlags,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentFlags,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    #[command(flatten)]
+    pub(crate) engine: EngineFlags,
+
+    /// Print the plan for the command and start nothing.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+    /// With --dry-run: plan for another host, from a JSON file or by name.
+    #[arg(
+        long,
+        value_name = "FILE|NAME",
+        requires = "dry_run",
+        help_heading = "Output"
+    )]
+    pub(crate) host_facts: Option<OsString>,
+    /// With --dry-run: print the plan as JSON.
+    #[arg(long, requires = "dry_run", help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Write the report to a file when the command has ended.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write events and the report to this open descriptor, one JSON object a line.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..), help_heading = "Output")]
+    pub(crate) json_fd: Option<i32>,
+    /// Say what is done; twice for more.
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
+    pub(crate) verbose: u8,
+
+    /// The command and its arguments.
+    #[arg(
+        value_name = "COMMAND",
+        help_heading = "Arguments",
+        required = true,
+        trailing_var_arg = true,
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `ringfence explain`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("question").required(true).multiple(true))]
+pub(crate) struct Explain {
+    /// Paths to explain; links are followed first.
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath, group = "question")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// A host, with a port if it is not 443.
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        group = "question",
+        help_heading = "Questions"
+    )]
+    pub(crate) host: Vec<String>,
+    /// An environment variable.
+    #[arg(
+        long,
+        value_name = "NAME",
+        group = "question",
+        help_heading = "Questions"
+    )]
+    pub(crate) env: Vec<String>,
+    /// The acts that would confine a command, in order, and what they could not hold.
+    #[arg(long, group = "question", help_heading = "Questions")]
+    pub(crate) plan: bool,
+    /// With --plan: the plan for another host, from a JSON file or by name.
+    #[arg(
+        long,
+        value_name = "FILE|NAME",
+        requires = "plan",
+        help_heading = "Questions"
+    )]
+    pub(crate) host_facts: Option<OsString>,
+    /// Whose command it would be.
+    #[arg(long, value_parser = word::<Kind>(), default_value = "tool", help_heading = "Questions")]
+    pub(crate) kind: Kind,
+
+    #[command(flatten)]
+    pub(crate) place: PlaceFlags,
+    #[command(flatten)]
+    pub(crate) files: FileFlags,
+    #[command(flatten)]
+    pub(crate) network: NetworkFlags,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    #[command(flatten)]
+    pub(crate) engine: EngineFlags,
+
+    /// Answer in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// With --plan: list mounts and Landlock rules too.
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
+    pub(crate) verbose: u8,
+}
+
+/// `ringfence settings`.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Settings {
+    #[command(subcommand)]
+    pub(crate) command: SettingsCommand,
+}
+
+/// What to do with settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Print what holds, and where each value was written
+    Show(Box<Show>),
+    /// Print every mistake in the settings
+    Check(Box<Show>),
+    /// Print a JSON Schema for editors
+    Schema,
+    /// Print where settings are read from
+    Path {
+        #[command(flatten)]
+        place: PlaceFlags,
+        /// Answer in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `ringfence settings show` and `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Whose command the settings would be for.
+    #[arg(long, value_parser = word::<Kind>(), default_value = "tool")]
+    pub(crate) kind: Kind,
+    #[command(flatten)]
+    pub(crate) place: PlaceFlags,
+    #[command(flatten)]
+    pub(crate) files: FileFlags,
+    #[command(flatten)]
+    pub(crate) network: NetworkFlags,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentFlags,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+    /// Answer in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// Where the policy starts from.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policy")]
+pub(crate) struct PlaceFlags {
+    /// Where the policy starts from.
+    #[arg(long, value_parser = word::<Preset>())]
+    pub(crate) preset: Option<Preset>,
+    /// The project's root, instead of the nearest one above the current directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) project: Option<PathBuf>,
+}
+
+/// Which files.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub(crate) struct FileFlags {
+    /// Let it be read.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Vec<PathBuf>,
+    /// Let it be read, and programs in it be run.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) exec: Vec<PathBuf>,
+    /// Let it be read, run and written.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) write: Vec<PathBuf>,
+    /// Let it be neither read nor written.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) hide: Vec<PathBuf>,
+    /// How much of the project's git metadata may be used.
+    #[arg(long, value_name = "LEVEL", value_parser = word::<GitLevel>())]
+    pub(crate) git: Option<GitLevel>,
+    /// Let a protected name in the project be written, such as .vscode.
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::AnyPath)]
+    pub(crate) allow_protected: Vec<PathBuf>,
+    /// Which temporary directories it sees.
+    #[arg(long, value_parser = word::<Tmp>())]
+    pub(crate) tmp: Option<Tmp>,
+}
+
+/// What may be reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Network")]
+pub(crate) struct NetworkFlags {
+    /// Nothing outside the session, or everything.
+    #[arg(long, value_parser = net(), conflicts_with = "allow_host")]
+    pub(crate) net: Option<NetworkMode>,
+    /// Let this host be reached, and no other that is not listed: example.org, *.example.org:8443.
+    #[arg(long, value_name = "PATTERN", value_hint = ValueHint::Hostname)]
+    pub(crate) allow_host: Vec<HostPattern>,
+    /// Let a server inside be reached from the host on this port.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) loopback_in: Vec<u16>,
+    /// Let a service on the host's loopback be reached on this port.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) loopback_out: Vec<u16>,
+    /// Let a unix socket of the host be connected to, by path or by name, such as ssh-agent.
+    #[arg(long, value_name = "SOCKET", value_parser = clap::builder::PathBufValueParser::new().try_map(socket))]
+    pub(crate) unix_socket: Vec<SocketName>,
+}
+
+/// What the command finds in its environment.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Environment")]
+pub(crate) struct EnvironmentFlags {
+    /// Let a variable pass: NAME or PREFIX_*.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) env: Vec<EnvPattern>,
+    /// Set a variable.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set_env: Vec<Variable>,
+}
+
+/// Bounds.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitFlags {
+    /// Bound wall, cpu, processes, memory, files, file-size or tmp-size: wall=10m, memory=2GiB.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) limit: Vec<LimitFlag>,
+}
+
+/// What holds the walls up.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Enforcement")]
+pub(crate) struct EngineFlags {
+    /// What enforces the policy.
+    #[arg(long, value_parser = engine(), default_value = "auto")]
+    pub(crate) engine: EngineChoice,
+    /// Refuse to start with anything weaker.
+    #[arg(long, value_name = "LEVEL", value_parser = level())]
+    pub(crate) require: Option<Level>,
+    /// What to do when this host cannot enforce a rule.
+    #[arg(long, value_parser = word::<OnGap>())]
+    pub(crate) on_gap: Option<OnGap>,
+}
+
+/// A parser for one of a closed set of words, so that help and completions list them.
+fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    PossibleValuesParser::new(W::WORDS.iter().map(|(word, _)| *word))
+        .try_map(|word| W::from_word(&word).ok_or("not one of the words above"))
+}
+
+/// `hosts` is not offered: naming a host says it.
+fn net() -> impl TypedValueParser<Value = NetworkMode> {
+    PossibleValuesParser::new(["none", "all"])
+        .try_map(|word| NetworkMode::from_word(&word).ok_or("not a network mode"))
+}
+
+fn engine() -> impl TypedValueParser<Value = EngineChoice> {
+    PossibleValuesParser::new(["auto", "namespaces", "landlock", "bwrap"])
+        .try_map(|word| word.parse::<EngineChoice>())
+}
+
+fn level() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(["landlock", "namespaces"]).map(|word| match word.as_str() {
+        "landlock" => Level::Landlock,
+        _ => Level::Namespaces,
+    })
+}
+
+fn socket(path: PathBuf) -> Result<SocketName, String> {
+    if let Some(known) = path.to_str().and_then(SocketName::known) {
+        return Ok(known);
+    }
+    if path.as_os_str().as_encoded_bytes().contains(&b'/') {
+        return Ok(SocketName::Path(path));
+    }
+    Err(format!(
+        "write a path, or one of: {}",
+        SocketName::KNOWN.join(", ")
+    ))
+}

@@ -1,0 +1,166 @@
+//! `ringfence explain`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ringfence::place::Lookout;
+use ringfence_core::host::{Host, HostPattern, Ports, Target};
+use ringfence_core::plan::compile;
+use ringfence_core::policy::{Policy, Seen, name_of_absent};
+use ringfence_core::text::printable;
+use serde::Serialize;
+
+use super::host_facts;
+use crate::args::Explain;
+use crate::exit::Exit;
+use crate::flags::Flags;
+use crate::load::Scene;
+use crate::output::{answer, answer_json, complain};
+use crate::print::plan::{self, Detail};
+use crate::print::verdict::{Answer, Asked, Asker};
+
+/// The port of a host that was asked about without one.
+const DEFAULT_PORT: u16 = 443;
+
+#[derive(Serialize)]
+struct Record<'a> {
+    version: u32,
+    answers: &'a [Answer],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<plan::Record<'a>>,
+}
+
+pub(super) fn run(arguments: &Explain) -> Result<Exit, Exit> {
+    let hosts: Vec<_> = arguments
+        .host
+        .iter()
+        .map(|text| parse_host(text))
+        .collect::<Result<_, Exit>>()?;
+    let scene = Scene::set(
+        arguments.kind,
+        &Flags {
+            place: &arguments.place,
+            files: Some(&arguments.files),
+            network: Some(&arguments.network),
+            environment: None,
+            limits: Some(&arguments.limits),
+            engine: Some(&arguments.engine),
+        },
+    )?;
+    let policy = scene.policy()?;
+    let settings = scene.surroundings.user_settings();
+    let asker = Asker {
+        place: &scene.place,
+        settings: settings.as_deref(),
+    };
+    let mut answers = Vec::new();
+    for path in &arguments.paths {
+        answers.push(about_path(&scene, &policy, asker, path)?);
+    }
+    for (pattern, host, port) in &hosts {
+        answers.push(Answer::about_host(&policy, asker, pattern, host, *port));
+    }
+    for name in &arguments.env {
+        answers.push(Answer::about_variable(&policy, asker, name));
+    }
+    let planned = if arguments.plan {
+        let facts = host_facts(arguments.host_facts.as_ref())?;
+        let plan = compile(&policy, &facts, arguments.engine.engine);
+        Some((facts, plan))
+    } else {
+        None
+    };
+    if arguments.json {
+        let plan = planned
+            .as_ref()
+            .map(|(_, plan)| plan::Record::new(&policy, plan, None));
+        return Ok(answer_json(&Record {
+            version: 1,
+            answers: &answers,
+            plan,
+        }));
+    }
+    let mut out = String::new();
+    for verdict in &answers {
+        verdict.render(&mut out);
+    }
+    if let Some((facts, plan)) = &planned {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let detail = Detail::from_count(arguments.verbose);
+        out.push_str(&plan::render(&policy, facts, plan, detail));
+        if let Some(weaker) = arguments.engine.weaker_than_required(plan) {
+            let _ = writeln!(out, "\nNothing would start: {weaker}.");
+        }
+    }
+    Ok(answer(&out))
+}
+
+fn about_path(
+    scene: &Scene,
+    policy: &Policy,
+    asker: Asker<'_>,
+    given: &Path,
+) -> Result<Answer, Exit> {
+    let full = scene.surroundings.current.as_path().join(given);
+    let look = |path: &Path| scene.lookout.look(path);
+    let (path, notes) = match scene.lookout.look(&full) {
+        Seen::At(path, _) => {
+            let notes = if path.as_path() == full {
+                Vec::new()
+            } else {
+                vec![format!("it is {path}")]
+            };
+            (path, notes)
+        }
+        seen @ (Seen::Absent | Seen::Unreadable(_)) => {
+            let path = name_of_absent(&full, &look).map_err(|error| {
+                complain(&error.to_string(), None);
+                Exit::Usage
+            })?;
+            let note = if let Seen::Unreadable(why) = seen {
+                format!("it cannot be looked up ({why})")
+            } else {
+                "it does not exist; this would hold if it did".to_owned()
+            };
+            let notes = vec![note];
+            // Lists leave out what is absent, so the policy is asked again as if it were there.
+            let supposing = Lookout::new();
+            supposing.suppose(&path);
+            if let Ok(policy) = scene.loaded.resolve(&scene.place, &supposing) {
+                let given = given.to_owned();
+                let asked = Asked { given, path, notes };
+                return Ok(Answer::about_path(&policy, asker, asked));
+            }
+            (path, notes)
+        }
+    };
+    let given = given.to_owned();
+    Ok(Answer::about_path(
+        policy,
+        asker,
+        Asked { given, path, notes },
+    ))
+}
+
+/// `host`, `host:port`, an address: one host and one port.
+fn parse_host(text: &str) -> Result<(HostPattern, Host, u16), Exit> {
+    let refuse = |why: &str| {
+        let shown = printable(text);
+        complain(&format!("`{shown}` is not one host: {why}"), None);
+        Exit::Usage
+    };
+    let pattern: HostPattern = text
+        .parse()
+        .map_err(|error: ringfence_core::host::PatternError| refuse(&error.to_string()))?;
+    let Target::Exact(host) = pattern.target().clone() else {
+        return Err(refuse("ask about a name, not about all names below one"));
+    };
+    let port = match pattern.ports() {
+        Ports::One(port) => port,
+        Ports::Web => DEFAULT_PORT,
+        Ports::Any => return Err(refuse("ask about one port")),
+    };
+    Ok((pattern, host, port))
+}

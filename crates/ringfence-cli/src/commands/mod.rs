@@ -1,0 +1,70 @@
+//! One module for each command.
+
+mod completions;
+mod explain;
+mod man;
+mod run;
+mod settings;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use ringfence_core::plan::HostFacts;
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+use crate::output::{answer, complain, tell};
+
+/// Does what was typed.
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error).into(),
+    };
+    let done = match cli.command {
+        Command::Run(arguments) => return run::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Settings(arguments) => settings::run(&arguments.command),
+        Command::Completions { shell } => completions::run(shell),
+        Command::Man { dir } => man::run(dir.as_deref()),
+    };
+    done.unwrap_or_else(|exit| exit).into()
+}
+
+/// Help and version are answers; everything else is a mistake.
+fn usage(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return answer(&text);
+    }
+    tell(&text);
+    Exit::Usage
+}
+
+/// The facts of the host that a plan is for: a named one, one from a file, or this one.
+fn host_facts(wanted: Option<&OsString>) -> Result<HostFacts, Exit> {
+    let Some(wanted) = wanted else {
+        return Ok(ringfence::probe::host_facts());
+    };
+    if let Some(facts) = wanted.to_str().and_then(HostFacts::named) {
+        return Ok(facts);
+    }
+    let shown = ringfence_core::text::printable_os(wanted);
+    let read = std::fs::read_to_string(wanted).map_err(|error| {
+        let names = HostFacts::NAMED.join(", ");
+        complain(
+            &format!("cannot read host facts from {shown}: {error}"),
+            Some(&format!("name a file, or one of: {names}")),
+        );
+        Exit::Usage
+    })?;
+    serde_json::from_str(&read).map_err(|error| {
+        complain(&format!("{shown} does not hold host facts: {error}"), None);
+        Exit::Usage
+    })
+}

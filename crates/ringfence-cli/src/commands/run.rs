@@ -1,0 +1,184 @@
+//! `ringfence run`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use ringfence::launch::{
+    Cause, Command, LaunchError, Options, Report, Signals, StepName, Timeline,
+};
+use ringfence_core::plan::{Plan, compile};
+use ringfence_core::policy::Policy;
+use ringfence_core::settings::Kind;
+use ringfence_core::text::printable_path;
+
+use super::host_facts;
+use crate::args::RunArguments;
+use crate::exit::Exit;
+use crate::flags::Flags;
+use crate::load::Scene;
+use crate::output::{answer, answer_json, complain, tell};
+use crate::print::plan::{self, Detail};
+use crate::print::policy::ignored;
+use crate::print::verdict::shell_word;
+
+pub(super) fn run(arguments: &RunArguments) -> ExitCode {
+    match prepare(arguments) {
+        Ok(code) => code,
+        Err(exit) => exit.into(),
+    }
+}
+
+fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
+    let scene = Scene::set(
+        Kind::Tool,
+        &Flags {
+            place: &arguments.place,
+            files: Some(&arguments.files),
+            network: Some(&arguments.network),
+            environment: Some(&arguments.environment),
+            limits: Some(&arguments.limits),
+            engine: Some(&arguments.engine),
+        },
+    )?;
+    let policy = scene.policy()?;
+    let facts = host_facts(arguments.host_facts.as_ref())?;
+    let plan = compile(&policy, &facts, arguments.engine.engine);
+    let weaker = arguments.engine.weaker_than_required(&plan);
+    if arguments.dry_run {
+        let written = if arguments.json {
+            answer_json(&plan::Record::new(&policy, &plan, Some(&arguments.command)))
+        } else {
+            let detail = Detail::from_count(arguments.verbose);
+            let mut out = format!("command  {}\n", command_line(&arguments.command));
+            out.push_str(&plan::render(&policy, &facts, &plan, detail));
+            ignored(&mut out, policy.ignored());
+            answer(&out)
+        };
+        if let Some(weaker) = weaker {
+            complain(&weaker, None);
+            return Err(Exit::Refused);
+        }
+        if written == Exit::Success && !plan.may_launch() {
+            return Err(Exit::Refused);
+        }
+        return Ok(written.into());
+    }
+    if let Some(weaker) = weaker {
+        complain(&weaker, Some("`ringfence explain --plan` says why"));
+        return Err(Exit::Refused);
+    }
+    say_what_matters(&policy);
+    if !plan.may_launch() {
+        refuse(&plan);
+        return Err(Exit::Refused);
+    }
+    launch(&policy, &plan, arguments)
+}
+
+/// What a user must know even without `-v`: what was asked for and is not done.
+fn say_what_matters(policy: &Policy) {
+    for note in policy.notes() {
+        tell(&format!("ringfence: {note}\n"));
+    }
+    for entry in policy.ignored() {
+        tell(&format!(
+            "ringfence: ignored, since a project's file can only narrow: {} ({})\n",
+            entry.what, entry.origin
+        ));
+    }
+}
+
+fn refuse(plan: &Plan) {
+    for gap in plan.gaps() {
+        complain(
+            &format!(
+                "this host cannot enforce a rule: {} ({}): {}",
+                gap.rule, gap.origin, gap.lost
+            ),
+            Some(&gap.fix),
+        );
+    }
+    tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
+}
+
+/// Starts the command and waits for its end. The exit status is the command's own.
+fn launch(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<ExitCode, Exit> {
+    let report = session(policy, plan, options).map_err(|error| {
+        explain_refusal(&error);
+        match error {
+            LaunchError::NotExecutable { .. } => Exit::NotExecutable,
+            LaunchError::NotFound { .. } => Exit::NotFound,
+            _ => Exit::Refused,
+        }
+    })?;
+    for name in &report.names {
+        let shown = printable_path(&name.path);
+        tell(&match &name.moved_to {
+            Some(moved) => format!(
+                "ringfence: {shown} is protected and was made inside; it is now {}\n",
+                printable_path(moved)
+            ),
+            None => format!(
+                "ringfence: {shown} is protected and was made inside; look at it before anything runs it\n"
+            ),
+        });
+    }
+    if report.cause == Cause::WallTime {
+        tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+    }
+    Ok(ExitCode::from(report.cause.exit_status()))
+}
+
+fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Report, LaunchError> {
+    let refused = |what: &str, source| LaunchError::Prepare {
+        what: what.to_owned(),
+        source,
+    };
+    let mut words = options.command.iter();
+    let command = Command {
+        program: words.next().cloned().unwrap_or_default(),
+        arguments: words.cloned().collect(),
+        directory: std::env::current_dir()
+            .map_err(|source| refused("find the working directory", source))?,
+        environment: std::env::vars_os().collect(),
+    };
+    let mut asked = Options::default();
+    if options.verbose > 1 {
+        asked.timeline = Timeline::On;
+    }
+    let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
+    let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
+    let running = prepared.spawn()?;
+    if options.verbose > 0 {
+        tell(&format!("ringfence: {} holds\n", plan.engine()));
+    }
+    for (step, took) in running.timeline() {
+        tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
+    }
+    running
+        .wait_passing_signals(&signals)
+        .map_err(|source| refused("wait for the session", source))
+}
+
+fn explain_refusal(error: &LaunchError) {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    let hint = match error {
+        LaunchError::Directory { .. } => {
+            Some("start it somewhere else, or grant the directory with `--read` or `--write`")
+        }
+        LaunchError::Act { .. } => Some("`ringfence explain --plan` shows every act"),
+        _ => None,
+    };
+    complain(&text, hint);
+}
+
+fn command_line(words: &[OsString]) -> String {
+    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    words.join(" ")
+}

@@ -1,0 +1,81 @@
+//! From the command line to a policy.
+
+use ringfence::load::Loaded;
+use ringfence::place::{Lookout, PlaceError, Project, Surroundings};
+use ringfence_core::origin::Layer;
+use ringfence_core::policy::{Complaint, Place, Policy};
+use ringfence_core::settings::Kind;
+
+use crate::args::PlaceFlags;
+use crate::exit::Exit;
+use crate::flags::Flags;
+use crate::output::{Colour, complain, tell};
+use crate::print::diagnostics;
+
+/// Where ringfence was called, and everything that was written for it.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) lookout: Lookout,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) place: Place,
+    pub(crate) loaded: Loaded,
+    flags: Vec<Complaint>,
+}
+
+impl Scene {
+    /// Finds the project and reads all settings. What goes wrong is said here.
+    pub(crate) fn set(kind: Kind, flags: &Flags<'_>) -> Result<Self, Exit> {
+        let lookout = Lookout::new();
+        let (surroundings, place) = find(kind, flags.place, &lookout)?;
+        let mut loaded = Loaded::read(&surroundings, &place);
+        let (keys, flags) = flags.keys(&surroundings.current);
+        loaded.add(Layer::Flag, keys);
+        Ok(Self {
+            lookout,
+            surroundings,
+            place,
+            loaded,
+            flags,
+        })
+    }
+
+    /// Every mistake that keeps the settings from being carried out, or the policy they make.
+    pub(crate) fn resolve(&self) -> Result<Policy, Vec<ringfence::load::Mistake<'_>>> {
+        let resolved = self.loaded.resolve(&self.place, &self.lookout);
+        if self.flags.is_empty() {
+            return resolved;
+        }
+        let mut mistakes = resolved.err().unwrap_or_default();
+        let complaints = self.flags.iter().cloned();
+        mistakes.extend(complaints.map(ringfence::load::Mistake::Elsewhere));
+        Err(mistakes)
+    }
+
+    /// The policy. What is wrong with the settings is said here.
+    pub(crate) fn policy(&self) -> Result<Policy, Exit> {
+        self.resolve().map_err(|mistakes| {
+            tell(&diagnostics::render(&mistakes, Colour::of_errors()));
+            Exit::Usage
+        })
+    }
+}
+
+/// Where ringfence was called. What goes wrong is said here.
+pub(crate) fn find(
+    kind: Kind,
+    flags: &PlaceFlags,
+    lookout: &Lookout,
+) -> Result<(Surroundings, Place), Exit> {
+    let project = match &flags.project {
+        Some(path) => Project::Named(path),
+        None => Project::Nearest,
+    };
+    let found = Surroundings::of_process(lookout).and_then(|surroundings| {
+        let place = surroundings.place(kind, project, lookout)?;
+        Ok((surroundings, place))
+    });
+    found.map_err(|error: PlaceError| {
+        complain(&error.to_string(), Some(error.help()));
+        Exit::Usage
+    })
+}

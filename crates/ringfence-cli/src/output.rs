@@ -1,0 +1,110 @@
+//! The way out: standard output and standard error.
+//!
+//! Everything printed goes through here. `println!` would panic when the reader has gone away;
+//! for us that is an ordinary end. Each answer is built whole and written at once, so that half
+//! an answer is never taken for one.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use crate::exit::Exit;
+
+/// Whether to use colour.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Colour {
+    /// For a person at a terminal.
+    Some,
+    /// For a pipe, a file, or somebody who asked for none.
+    None,
+}
+
+impl Colour {
+    /// What standard error should get.
+    pub(crate) fn of_errors() -> Self {
+        Self::of(&io::stderr())
+    }
+
+    fn of(stream: &impl IsTerminal) -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if !unwanted && stream.is_terminal() {
+            Self::Some
+        } else {
+            Self::None
+        }
+    }
+}
+
+/// Writes an answer to standard output.
+pub(crate) fn answer(text: &str) -> Exit {
+    match write(&mut io::stdout(), text) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            complain(&format!("cannot write the answer: {error}"), None);
+            Exit::Refused
+        }
+    }
+}
+
+/// Writes an answer for programs.
+pub(crate) fn answer_json(value: &impl serde::Serialize) -> Exit {
+    match serde_json::to_string_pretty(value) {
+        Ok(mut text) => {
+            text.push('\n');
+            answer(&text)
+        }
+        Err(error) => {
+            complain(&format!("cannot write the answer as JSON: {error}"), None);
+            Exit::Refused
+        }
+    }
+}
+
+/// Writes ready text to standard error. If that is not possible there is nobody left to tell.
+pub(crate) fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Says what went wrong, and what would mend it.
+pub(crate) fn complain(message: &str, help: Option<&str>) {
+    let mut text = format!("error: {message}\n");
+    if let Some(help) = help {
+        text.push_str("  help: ");
+        text.push_str(help);
+        text.push('\n');
+    }
+    tell(&text);
+}
+
+/// A reader that has gone away has all it wanted.
+fn write(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    let written = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_left_is_no_failure_and_a_full_disk_is() {
+        assert!(write(&mut Failing(ErrorKind::BrokenPipe), "x").is_ok());
+        assert!(write(&mut Failing(ErrorKind::StorageFull), "x").is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! Mistakes in settings, with the line shown and the place underlined.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use ringfence::load::Mistake;
+use ringfence_core::origin::{Origin, Source};
+use ringfence_core::problem::{Problem, Severity};
+use ringfence_core::text::{is_hidden, printable_path};
+use serde::Serialize;
+
+use crate::output::Colour;
+
+/// More than this many are not read by anybody.
+const MOST: usize = 100;
+
+/// All mistakes, one after the other, and how many there are.
+pub(crate) fn render(mistakes: &[Mistake<'_>], colour: Colour) -> String {
+    let renderer = match colour {
+        Colour::Some => Renderer::styled(),
+        Colour::None => Renderer::plain(),
+    };
+    let mut out = String::new();
+    for mistake in mistakes.iter().take(MOST) {
+        out.push_str(&render_one(mistake, &renderer));
+        out.push_str("\n\n");
+    }
+    let errors = mistakes
+        .iter()
+        .filter(|mistake| mistake.severity() == Severity::Error)
+        .count();
+    if let Some(more) = mistakes.len().checked_sub(MOST).filter(|more| *more > 0) {
+        let _ = writeln!(out, "… and {more} more");
+    }
+    let _ = match errors {
+        0 => Ok(()),
+        1 => writeln!(out, "error: nothing starts with a mistake in the settings"),
+        many => writeln!(
+            out,
+            "error: nothing starts with {many} mistakes in the settings"
+        ),
+    };
+    out
+}
+
+fn render_one(mistake: &Mistake<'_>, renderer: &Renderer) -> String {
+    match mistake {
+        Mistake::Written { source, problem } => render_written(source, problem, renderer),
+        Mistake::Unreadable { path, error } => {
+            let title = format!("{} cannot be read", printable_path(path));
+            let group = Level::ERROR
+                .primary_title(title)
+                .element(Level::NOTE.message(visible(&error.to_string())));
+            renderer.render(&[group])
+        }
+        Mistake::Elsewhere(complaint) => {
+            let group = Level::ERROR
+                .primary_title(visible(&complaint.message))
+                .element(Level::NOTE.message(from(&complaint.origin)));
+            let group = match &complaint.help {
+                Some(help) => group.element(Level::HELP.message(visible(help))),
+                None => group,
+            };
+            renderer.render(&[group])
+        }
+        other => visible(&format!("error: {other:?}")),
+    }
+}
+
+fn from(origin: &Origin) -> String {
+    if let Origin::BuiltIn(list) = origin {
+        format!("this is the {list}")
+    } else {
+        format!("given by {origin}")
+    }
+}
+
+fn render_written(source: &Source, problem: &Problem, renderer: &Renderer) -> String {
+    let level = match problem.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    // One line is shown; a value that goes on for longer is underlined to its end.
+    let (line, _) = source.position(problem.span.start);
+    let start = source.line_start(line).unwrap_or_default();
+    let text = source.line(line).unwrap_or_default();
+    let within = |offset: usize| offset.saturating_sub(start).min(text.len());
+    let span = within(problem.span.start)..within(problem.span.end);
+    let (text, span) = visible_line(text, &span);
+    let snippet = Snippet::source(text)
+        .line_start(usize::try_from(line).unwrap_or(usize::MAX))
+        .path(printable_path(source.path()))
+        .annotation(
+            AnnotationKind::Primary
+                .span(span)
+                .label(visible(&problem.label)),
+        );
+    let group = level
+        .primary_title(visible(&problem.message))
+        .element(snippet);
+    let group = match &problem.help {
+        Some(help) => group.element(Level::HELP.message(visible(help))),
+        None => group,
+    };
+    renderer.render(&[group])
+}
+
+/// A message with everything that a terminal would obey shown instead.
+///
+/// Messages are escaped where they quote; this holds for whatever was forgotten.
+fn visible(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    for character in message.chars() {
+        if is_hidden(character) {
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// A line of a file with hidden characters replaced, and the span where it then is.
+fn visible_line(line: &str, span: &Range<usize>) -> (String, Range<usize>) {
+    let mut out = String::with_capacity(line.len());
+    let mut moved = usize::MAX..usize::MAX;
+    for (offset, character) in line.char_indices() {
+        if offset >= span.start && moved.start == usize::MAX {
+            moved.start = out.len();
+        }
+        if offset >= span.end && moved.end == usize::MAX {
+            moved.end = out.len();
+        }
+        match character {
+            '\t' => out.push('\t'),
+            hidden if is_hidden(hidden) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(hidden));
+            }
+            plain => out.push(plain),
+        }
+    }
+    let start = moved.start.min(out.len());
+    let end = moved.end.min(out.len());
+    (out, start..end.max(start))
+}
+
+/// One mistake as programs read it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Record<'a> {
+    severity: Severity,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    origin: Where<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Where<'a> {
+    File { path: std::borrow::Cow<'a, str> },
+    Place(Origin),
+    Said(&'a Origin),
+}
+
+impl<'a> Record<'a> {
+    /// The same mistake as data.
+    pub(crate) fn new(mistake: &'a Mistake<'_>) -> Option<Self> {
+        Some(match mistake {
+            Mistake::Written { source, problem } => Self {
+                severity: problem.severity,
+                message: problem.message.clone(),
+                label: Some(&problem.label),
+                help: problem.help.as_deref(),
+                origin: Where::Place(source.origin(problem.span.start)),
+            },
+            Mistake::Unreadable { path, error } => Self {
+                severity: Severity::Error,
+                message: error.to_string(),
+                label: None,
+                help: None,
+                origin: Where::File {
+                    path: path.to_string_lossy(),
+                },
+            },
+            Mistake::Elsewhere(complaint) => Self {
+                severity: Severity::Error,
+                message: complaint.message.clone(),
+                label: None,
+                help: complaint.help.as_deref(),
+                origin: Where::Said(&complaint.origin),
+            },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringfence_core::origin::Layer;
+
+    fn shown(text: &str, span: Range<usize>) -> String {
+        let source = Source::new(Layer::User, "/s\u{1b}.json", text);
+        let problem = Problem::error(span, "a \u{1b}[31mmessage", "a \u{202e}label");
+        render(
+            &[Mistake::Written {
+                source: &source,
+                problem,
+            }],
+            Colour::None,
+        )
+    }
+
+    #[test]
+    fn nothing_a_terminal_obeys_gets_through() {
+        let out = shown("{ \"\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\u{200b}\": 1 }", 2..18);
+        assert!(
+            !out.chars().any(|c| is_hidden(c) && c != '\n'),
+            "{}",
+            out.escape_debug()
+        );
+        assert!(out.contains("\\u{1b}]0;x"), "{out}");
+    }
+
+    #[test]
+    fn the_caret_stays_under_its_word_when_characters_before_it_are_replaced() {
+        let (line, span) = visible_line("\u{1b}\u{1b}abc", &(2..5));
+        assert_eq!(&line[span], "abc");
+        let (line, span) = visible_line("abc", &(3..3));
+        assert_eq!((line.as_str(), span), ("abc", 3..3));
+    }
+
+    #[test]
+    fn any_span_of_any_text_can_be_shown() {
+        let text = "{\n\t\"ö\": \"漢字\",\r\n}\n";
+        for start in 0..text.len() + 3 {
+            for end in start..text.len() + 5 {
+                shown(text, start..end);
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Answers in words.
+//!
+//! Each module turns one type of the libraries into text. Names, paths and values come from
+//! files that anybody may have written, so everything here is escaped before it is shown.
+
+pub(crate) mod diagnostics;
+pub(crate) mod plan;
+pub(crate) mod policy;
+pub(crate) mod verdict;

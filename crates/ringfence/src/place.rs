@@ -1,0 +1,458 @@
+//! Where a command is called from: home, project, directories of ringfence's own, sockets.
+//!
+//! Everything the process can say about itself is gathered once, in [`Surroundings`], and is data
+//! from then on. Nothing here is created, and nothing is opened for reading: paths are only
+//! looked at, through [`Lookout`].
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use ringfence_core::path::AbsPath;
+use ringfence_core::policy::{Found, Place, Seen, lists};
+use ringfence_core::settings::{Kind, Os};
+use ringfence_core::text::printable_path;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+/// The operating system this program was built for.
+pub const OS: Os = if cfg!(target_os = "macos") {
+    Os::Macos
+} else if cfg!(windows) {
+    Os::Windows
+} else {
+    Os::Linux
+};
+
+/// Entries that tell a project's root, nearest first asked.
+pub const PROJECT_MARKERS: &[&str] = &[
+    ".git",
+    ".ringfence",
+    ".hg",
+    ".jj",
+    ".svn",
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "composer.json",
+    "Gemfile",
+    "mix.exs",
+    "deno.json",
+    "CMakeLists.txt",
+    "meson.build",
+    "flake.nix",
+];
+
+/// The longest path a system call takes.
+const LONGEST_PATH: usize = 4096;
+
+/// Why nobody can say where a command would run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// The current directory is gone, or may not be seen.
+    #[error("the current directory cannot be found")]
+    CurrentDirectory {
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// `HOME` is not a place.
+    #[error("HOME is {}, which is not an absolute path", printable_path(.home))]
+    Home {
+        /// What it says.
+        home: PathBuf,
+    },
+    /// The directory given with `--project` is not there, or not a directory.
+    #[error("the project {} {what}", printable_path(.path))]
+    Project {
+        /// As it was given.
+        path: PathBuf,
+        /// What is wrong with it, as the end of a sentence.
+        what: String,
+    },
+    /// No project was found, and the current directory holds too much to be one.
+    #[error("there is no project here, and {directory} is too much to make writable")]
+    TooWide {
+        /// The current directory.
+        directory: AbsPath,
+    },
+}
+
+impl PlaceError {
+    /// What would mend it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::CurrentDirectory { .. } => "change to a directory that exists",
+            Self::Home { .. } => "set HOME to the full path of your home, or unset it",
+            Self::Project { .. } => "name an existing directory with `--project PATH`",
+            Self::TooWide { .. } => {
+                "change to the project's directory, or name one with `--project PATH`"
+            }
+        }
+    }
+}
+
+/// Which directory is the project.
+#[derive(Clone, Copy, Debug)]
+pub enum Project<'a> {
+    /// The nearest one above the current directory.
+    Nearest,
+    /// This one, whatever it is.
+    Named(&'a Path),
+}
+
+/// What a process can say about where it is.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The current directory.
+    pub current: AbsPath,
+    /// The caller's home, canonical; `None` if there is none.
+    pub home: Option<AbsPath>,
+    /// Where ringfence's own settings are.
+    pub config: Option<PathBuf>,
+    /// Where ringfence keeps what it remembers.
+    pub state: Option<PathBuf>,
+    variables: Variables,
+}
+
+/// The few variables that say where things are.
+#[derive(Clone, Debug, Default)]
+struct Variables(Vec<(&'static str, OsString)>);
+
+/// Every variable that is read here.
+const VARIABLES: [&str; 13] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "DOCKER_HOST",
+    "GNUPGHOME",
+    "GOCACHE",
+    "GOMODCACHE",
+    "HOME",
+    "RUSTUP_HOME",
+    "SSH_AUTH_SOCK",
+    "WAYLAND_DISPLAY",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+
+impl Variables {
+    fn named(&self, name: &str) -> Option<&OsStr> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_os_str())
+    }
+
+    /// A directory, if the variable names one: the XDG rules ignore what is not absolute.
+    fn directory(&self, name: &str) -> Option<&Path> {
+        self.named(name)
+            .map(Path::new)
+            .filter(|directory| directory.is_absolute())
+    }
+}
+
+impl Surroundings {
+    /// Asks the running process.
+    ///
+    /// # Errors
+    ///
+    /// If there is no current directory, or `HOME` is not absolute.
+    pub fn of_process(lookout: &Lookout) -> Result<Self, PlaceError> {
+        let current =
+            std::env::current_dir().map_err(|source| PlaceError::CurrentDirectory { source })?;
+        let set = VARIABLES.iter().filter_map(|name| {
+            let value = std::env::var_os(name)?;
+            (!value.is_empty()).then_some((*name, value))
+        });
+        Self::new(&current, Variables(set.collect()), lookout)
+    }
+
+    fn new(current: &Path, variables: Variables, lookout: &Lookout) -> Result<Self, PlaceError> {
+        let current = AbsPath::parse(current).map_err(|error| PlaceError::CurrentDirectory {
+            source: io::Error::new(io::ErrorKind::InvalidData, error),
+        })?;
+        let home = match variables.named("HOME") {
+            None => None,
+            Some(home) if !Path::new(home).is_absolute() => {
+                return Err(PlaceError::Home { home: home.into() });
+            }
+            // A home that is not a directory holds nothing: builders set such ones.
+            Some(home) => match lookout.look(Path::new(home)) {
+                Seen::At(home, Found::Directory) => Some(home),
+                Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
+            },
+        };
+        let own = |variable: &str, default: &str| {
+            let base = variables.directory(variable).map(Path::to_owned);
+            let base = base.or_else(|| Some(home.as_ref()?.as_path().join(default)));
+            base.map(|base| base.join("ringfence"))
+        };
+        Ok(Self {
+            current,
+            config: own("XDG_CONFIG_HOME", ".config"),
+            state: own("XDG_STATE_HOME", ".local/state"),
+            home,
+            variables,
+        })
+    }
+
+    /// The user's settings file, whether or not there is one.
+    pub fn user_settings(&self) -> Option<PathBuf> {
+        Some(self.config.as_ref()?.join("settings.json"))
+    }
+
+    /// Where a command of some kind would run.
+    ///
+    /// # Errors
+    ///
+    /// If the named project is not a directory, or none was named and the current directory is
+    /// the home, or holds it.
+    pub fn place(
+        &self,
+        kind: Kind,
+        project: Project<'_>,
+        lookout: &Lookout,
+    ) -> Result<Place, PlaceError> {
+        let project = match project {
+            Project::Named(path) => self.named_project(path, lookout)?,
+            Project::Nearest => self.nearest_project(lookout)?,
+        };
+        let toolchains = lists::TOOLCHAIN_VARIABLES.iter().filter_map(|(name, _)| {
+            let directory = self.variables.named(name)?;
+            Path::new(directory)
+                .is_absolute()
+                .then(|| (*name, directory.to_owned()))
+        });
+        Ok(Place {
+            kind,
+            os: OS,
+            home: self.home.clone(),
+            project,
+            own: self.own(lookout),
+            sockets: self.sockets(),
+            toolchains: toolchains.collect(),
+        })
+    }
+
+    /// Directories of ringfence's own, by their canonical names if they exist.
+    fn own(&self, lookout: &Lookout) -> Vec<AbsPath> {
+        let own = self.config.iter().chain(&self.state);
+        own.filter_map(|path| match lookout.look(path) {
+            Seen::At(path, _) => Some(path),
+            Seen::Absent | Seen::Unreadable(_) => AbsPath::lexical(path).ok(),
+        })
+        .collect()
+    }
+
+    fn named_project(&self, path: &Path, lookout: &Lookout) -> Result<AbsPath, PlaceError> {
+        let what = match lookout.look(&self.current.as_path().join(path)) {
+            Seen::At(project, Found::Directory) => return Ok(project),
+            Seen::At(..) => "is not a directory".to_owned(),
+            Seen::Absent => "does not exist".to_owned(),
+            Seen::Unreadable(why) => format!("cannot be looked up: {why}"),
+        };
+        let path = path.to_owned();
+        Err(PlaceError::Project { path, what })
+    }
+
+    fn nearest_project(&self, lookout: &Lookout) -> Result<AbsPath, PlaceError> {
+        let mut candidate = Some(self.current.clone());
+        while let Some(directory) = candidate {
+            if self.is_too_wide(&directory) {
+                break;
+            }
+            let marked = PROJECT_MARKERS.iter().any(|marker| {
+                let seen = lookout.look(directory.below(marker).as_path());
+                matches!(seen, Seen::At(..))
+            });
+            if marked {
+                return Ok(directory);
+            }
+            candidate = directory.parent();
+        }
+        if self.is_too_wide(&self.current) {
+            let directory = self.current.clone();
+            return Err(PlaceError::TooWide { directory });
+        }
+        Ok(self.current.clone())
+    }
+
+    /// The root, the home and whatever holds the home: never a project unless somebody says so.
+    fn is_too_wide(&self, directory: &AbsPath) -> bool {
+        let holds_home = self
+            .home
+            .as_ref()
+            .is_some_and(|home| directory.covers(home));
+        holds_home || *directory == AbsPath::root()
+    }
+
+    /// Where the usual sockets would be. Nothing is looked at until a rule asks for one.
+    fn sockets(&self) -> Vec<(&'static str, PathBuf)> {
+        let runtime = self.variables.directory("XDG_RUNTIME_DIR");
+        let in_runtime = |name: &str| Some(runtime?.join(name));
+        let text = |name: &str| self.variables.named(name).and_then(OsStr::to_str);
+        let docker = text("DOCKER_HOST")
+            .and_then(|host| host.strip_prefix("unix://"))
+            .unwrap_or("/run/docker.sock");
+        let gpg = self.variables.directory("GNUPGHOME");
+        let gpg = gpg.map(|home| home.join("S.gpg-agent"));
+        let gpg = gpg.or_else(|| in_runtime("gnupg/S.gpg-agent"));
+        let in_home = |name: &str| Some(self.home.as_ref()?.as_path().join(name));
+        let bus = text("DBUS_SESSION_BUS_ADDRESS")
+            .and_then(|address| address.strip_prefix("unix:path="))
+            .map(|rest| PathBuf::from(rest.split([',', ';']).next().unwrap_or(rest)));
+        let wayland = self.variables.named("WAYLAND_DISPLAY");
+        let wayland = wayland.unwrap_or_else(|| OsStr::new("wayland-0"));
+        let display = text("DISPLAY")
+            .and_then(|display| display.strip_prefix(':'))
+            .map(|number| number.split('.').next().unwrap_or(number))
+            .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let found = [
+            ("docker", Some(PathBuf::from(docker))),
+            ("gpg-agent", gpg.or_else(|| in_home(".gnupg/S.gpg-agent"))),
+            (
+                "podman",
+                in_runtime("podman/podman.sock")
+                    .or_else(|| Some(PathBuf::from("/run/podman/podman.sock"))),
+            ),
+            ("session-bus", bus.or_else(|| in_runtime("bus"))),
+            (
+                "ssh-agent",
+                self.variables.named("SSH_AUTH_SOCK").map(PathBuf::from),
+            ),
+            ("wayland", runtime.map(|runtime| runtime.join(wayland))),
+            (
+                "x11",
+                display.map(|number| PathBuf::from(format!("/tmp/.X11-unix/X{number}"))),
+            ),
+        ];
+        found
+            .into_iter()
+            .filter_map(|(name, path)| Some((name, path?)))
+            .filter(|(_, path)| path.is_absolute())
+            .collect()
+    }
+}
+
+/// Looks at paths, and remembers what it saw.
+///
+/// One launch asks about some hundred paths, most of them neighbours and most of them absent. So
+/// the directory above is looked up first and remembered, and each name then costs one system
+/// call. What is seen here only shapes the policy: whoever enforces it opens each path once
+/// and trusts the descriptor alone.
+#[derive(Debug, Default)]
+pub struct Lookout {
+    seen: RefCell<HashMap<PathBuf, Seen>>,
+}
+
+impl Lookout {
+    /// One that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What stands at an absolute path, links followed.
+    pub fn look(&self, path: &Path) -> Seen {
+        if let Some(known) = self.seen.borrow().get(path) {
+            return known.clone();
+        }
+        let seen = self.look_up(path);
+        self.seen.borrow_mut().insert(path.to_owned(), seen.clone());
+        seen
+    }
+
+    /// From here on, answers as if there were a directory at this path and at every one above it
+    /// that is absent. For questions about what would hold if something existed.
+    pub fn suppose(&self, path: &AbsPath) {
+        let mut next = Some(path.clone());
+        while let Some(path) = next {
+            if matches!(self.look(path.as_path()), Seen::Absent) {
+                let supposed = Seen::At(path.clone(), Found::Directory);
+                let mut seen = self.seen.borrow_mut();
+                seen.insert(path.as_path().to_owned(), supposed);
+            }
+            next = path.parent();
+        }
+    }
+
+    fn look_up(&self, path: &Path) -> Seen {
+        if path.as_os_str().len() >= LONGEST_PATH {
+            return Seen::Unreadable("the path is too long".to_owned());
+        }
+        match path.components().next_back() {
+            Some(Component::Normal(name)) => self.look_in(path.parent(), name),
+            Some(Component::RootDir) => Seen::At(AbsPath::root(), Found::Directory),
+            // `..` means whatever the kernel makes of it.
+            Some(Component::ParentDir) => follow(path),
+            Some(Component::CurDir | Component::Prefix(_)) | None => {
+                Seen::Unreadable("the path is not absolute".to_owned())
+            }
+        }
+    }
+
+    fn look_in(&self, parent: Option<&Path>, name: &OsStr) -> Seen {
+        let directory = match parent.map(|parent| self.look(parent)) {
+            Some(Seen::At(directory, Found::Directory)) => directory,
+            Some(Seen::At(..) | Seen::Absent) => return Seen::Absent,
+            Some(unreadable @ Seen::Unreadable(_)) => return unreadable,
+            None => return Seen::Unreadable("the path is not absolute".to_owned()),
+        };
+        // The directory is canonical, so what lies in it under its own name is too.
+        let path = directory.as_path().join(name);
+        match rustix::fs::lstat(&path) {
+            Ok(status) if kind(&status) == FileType::Symlink => follow(&path),
+            Ok(status) => at(&path, kind(&status)),
+            Err(error) => not_seen(error),
+        }
+    }
+}
+
+/// Asks the kernel for the whole way.
+fn follow(path: &Path) -> Seen {
+    let canonical = match std::fs::canonicalize(path) {
+        Ok(canonical) => canonical,
+        Err(error) => {
+            let number = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            return not_seen(number);
+        }
+    };
+    match rustix::fs::lstat(&canonical) {
+        Ok(status) => at(&canonical, kind(&status)),
+        Err(error) => not_seen(error),
+    }
+}
+
+fn kind(status: &rustix::fs::Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+fn at(path: &Path, kind: FileType) -> Seen {
+    let found = if kind == FileType::Directory {
+        Found::Directory
+    } else if kind == FileType::RegularFile {
+        Found::File
+    } else {
+        Found::Other
+    };
+    match AbsPath::parse(path) {
+        Ok(path) => Seen::At(path, found),
+        Err(error) => Seen::Unreadable(error.to_string()),
+    }
+}
+
+fn not_seen(error: Errno) -> Seen {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => Seen::Absent,
+        other => {
+            let message = io::Error::from(other).to_string();
+            let words = message.split(" (os error").next().unwrap_or(&message);
+            Seen::Unreadable(words.to_lowercase())
+        }
+    }
+}
