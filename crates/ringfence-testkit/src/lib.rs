@@ -24,7 +24,10 @@ pub use listeners::{Canary, Counter, Listeners};
 pub use run::{Case, Done, case, denied};
 pub use setup::{Setup, steps};
 pub use snapshot::Snapshot;
-pub use world::{Binaries, CANARY, PLAIN, Who, World, for_each_user, is_root, landlock_abi};
+pub use world::{
+    Binaries, CANARY, PLAIN, Who, World, copy_program, for_each_user, is_root, landlock_abi,
+    not_run,
+};
 
 /// The programs of this kit, as cargo built them for the calling test.
 #[macro_export]

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 /// A launch: the policy's settings, the place, and what is strange about the caller.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one strange thing about a launcher"
+)]
 pub struct Setup {
     /// A settings file of the user's.
     pub settings: String,
@@ -32,6 +36,8 @@ pub struct Setup {
     pub strange_parent: bool,
     /// Starts from a thread among others.
     pub threads: bool,
+    /// Takes a path in the settings for what was approved: a link is refused.
+    pub follow_no_links: bool,
     /// Waits so many milliseconds between preparing and starting.
     pub pause: u64,
     /// Pretends that user namespaces are missing, so that Landlock alone has to do.

@@ -57,12 +57,20 @@ pub fn for_each_user(binaries: Binaries, body: impl Fn(&World)) {
     if is_root() {
         body(&World::new(binaries, Who::Plain, OsStr::new("world")));
     } else {
-        let thread = std::thread::current();
-        let name = thread.name().unwrap_or("a test");
-        eprintln!("NOT RUN as root: {name}");
-        let demanded = std::env::var("RINGFENCE_MUST_HAVE").unwrap_or_default();
-        assert!(!demanded.contains("root"), "{name} must run as root too");
+        not_run("root");
     }
+}
+
+/// Announces what could not be run here, and fails where `RINGFENCE_MUST_HAVE` promises it: the
+/// first word of `what` is its name.
+pub fn not_run(what: &str) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("a test");
+    eprintln!("NOT RUN, it needs {what}: {name}");
+    let needed = what.split([' ', ',']).next().unwrap_or(what);
+    let promised = std::env::var("RINGFENCE_MUST_HAVE").unwrap_or_default();
+    let promised = promised.split(',').any(|each| each == needed);
+    assert!(!promised, "{name} must run here: it needs {what}");
 }
 
 /// Whether the tests run as root.
@@ -93,8 +101,8 @@ impl World {
             fs::create_dir_all(world.path(directory)).unwrap();
         }
         // Copies: a link made by another test would look like a change.
-        fs::copy(binaries.probe, world.path("bin/probe")).unwrap();
-        fs::copy(binaries.confine, world.path("bin/confine")).unwrap();
+        copy_program(binaries.probe, &world.path("bin/probe"));
+        copy_program(binaries.confine, &world.path("bin/confine"));
         fs::write(world.path("project/src/file"), "project\n").unwrap();
         fs::write(world.path("project/README"), "project\n").unwrap();
         world.restore();
@@ -257,6 +265,16 @@ impl World {
         command
     }
 
+    /// Any command, confined, to its end.
+    #[track_caller]
+    pub fn run<S: AsRef<OsStr>>(
+        &self,
+        setup: &Setup,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Done {
+        Done::of(&mut self.confine(setup, arguments))
+    }
+
     /// The probe, confined.
     pub fn inside<S: AsRef<OsStr>>(
         &self,
@@ -342,6 +360,15 @@ fn base(binaries: Binaries) -> PathBuf {
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
+}
+
+/// Copies a program that will be run.
+///
+/// By another process: a test beside this one that forks while we have the copy open for writing
+/// would keep it so, and nobody could run it.
+pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
+    let done = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(done.success());
 }
 
 /// Gives a tree to the plain user, without following links.

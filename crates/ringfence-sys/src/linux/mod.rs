@@ -32,10 +32,10 @@ pub mod spawn;
 mod stack;
 pub mod statmount;
 mod subject;
-#[cfg(feature = "testing")]
-pub mod testing;
 pub mod switches;
 pub mod terminal;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod wait;
 
 pub use rustix::io::Errno;

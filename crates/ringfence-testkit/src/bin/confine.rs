@@ -24,17 +24,17 @@ mod linux {
     use std::path::Path;
 
     use ringfence::launch::{self, Command, LaunchError, Options};
+    use ringfence::place::Lookout;
+    use ringfence::probe::host_facts;
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
-    use ringfence_core::plan::{
-        Arch, EngineChoice, Feature, HostFacts, LandlockFacts, Plan, compile,
-    };
-    use ringfence_core::policy::{Found, Place, Policy, Seen, resolve};
+    use ringfence_core::plan::{EngineChoice, Feature, Plan, Step, compile};
+    use ringfence_core::policy::{Place, Policy, Seen, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
     use ringfence_sys::signals::{self, Mask};
     use ringfence_sys::testing::{Entry, Word, call_in_child};
-    use ringfence_sys::{Subject, keyring, landlock, process, seccomp};
+    use ringfence_sys::{Subject, keyring, process, seccomp};
     use ringfence_testkit::Setup;
     use rustix::fs::{Mode, OFlags};
 
@@ -86,6 +86,11 @@ mod linux {
             directory: setup.directory_path(),
             environment: std::env::vars_os().collect(),
         };
+        let planned = plan.acts().iter().any(|act| act.step() == Step::Cgroup);
+        if setup.fail_at_step() == Some(Step::Cgroup) && !planned {
+            eprintln!("confine: a cgroup is not part of this plan");
+            return Ok(77);
+        }
         let mut options = Options::default();
         options.fail_at = setup.fail_at_step();
         options.danger_without = setup.without_step();
@@ -122,7 +127,8 @@ mod linux {
             let keys = keys(setup, Layer::Project, "project.json", text);
             settings = settings.with(Layer::Project, keys);
         }
-        match resolve(&settings, &place, &look) {
+        let lookout = Lookout::new();
+        match resolve(&settings, &place, &|path| look(setup, &lookout, path)) {
             Ok(policy) => policy,
             Err(complaints) => {
                 for complaint in complaints {
@@ -149,36 +155,19 @@ mod linux {
         file.on(Os::Linux)
     }
 
-    fn look(path: &Path) -> Seen {
-        let real = match path.canonicalize() {
-            Ok(real) => real,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Seen::Absent,
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Seen::Absent,
-            Err(error) => return Seen::Unreadable(error.to_string()),
-        };
-        let found = match std::fs::symlink_metadata(&real) {
-            Ok(meta) if meta.is_dir() => Found::Directory,
-            Ok(meta) if meta.is_file() => Found::File,
-            Ok(_) => Found::Other,
-            Err(error) => return Seen::Unreadable(error.to_string()),
-        };
-        AbsPath::parse(&real).map_or_else(
-            |error| Seen::Unreadable(error.to_string()),
-            |path| Seen::At(path, found),
-        )
+    /// What stands at a path. Where only what was approved counts, a link is not it.
+    fn look(setup: &Setup, lookout: &Lookout, path: &Path) -> Seen {
+        let seen = lookout.look(path);
+        match &seen {
+            Seen::At(real, _) if setup.follow_no_links && real.as_path() != path => {
+                Seen::Unreadable("a link, which nobody approved".to_owned())
+            }
+            _ => seen,
+        }
     }
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {
-        let mut facts = HostFacts::named("linux-6.18").unwrap();
-        facts.arch = match std::env::consts::ARCH {
-            "x86_64" => Arch::X86_64,
-            "aarch64" => Arch::Aarch64,
-            _ => Arch::Other,
-        };
-        facts.landlock = LandlockFacts {
-            abi: landlock::abi().unwrap_or(0),
-            errata: landlock::errata().map_or(0, |errata| errata.bits()),
-        };
+        let mut facts = host_facts();
         if setup.landlock_engine {
             facts.user_namespaces = Feature::Missing {
                 why: "the test says so".to_owned(),
