@@ -425,17 +425,14 @@ impl Builder<'_> {
         let origin = Origin::BuiltIn(BuiltIn::Project);
         self.rule(project.as_path(), Access::Write, origin, OnAbsent::Complain);
         for (name, _) in lists::PROTECTED {
-            let path = project.below(name);
             let origin = Origin::BuiltIn(BuiltIn::Protected);
-            self.rule(path.as_path(), Access::Execute, origin, OnAbsent::Keep);
+            self.project_rule(&project.below(name), Access::Execute, origin);
         }
         for name in self.entries(|keys| &keys.protect.add) {
-            let path = project.below(&name.value.0);
-            self.rule(path.as_path(), Access::Execute, name.origin, OnAbsent::Keep);
+            self.project_rule(&project.below(&name.value.0), Access::Execute, name.origin);
         }
         for name in self.entries(|keys| &keys.protect.allow) {
-            let path = project.below(&name.value.0);
-            self.rule(path.as_path(), Access::Write, name.origin, OnAbsent::Keep);
+            self.project_rule(&project.below(&name.value.0), Access::Write, name.origin);
         }
         let directory = project.below(".git");
         let origin = Origin::BuiltIn(BuiltIn::Git);
@@ -444,17 +441,37 @@ impl Builder<'_> {
             GitLevel::Read => Access::Read,
             GitLevel::Write | GitLevel::Full => Access::Write,
         };
-        self.rule(directory.as_path(), access, origin.clone(), OnAbsent::Keep);
+        self.project_rule(&directory, access, origin.clone());
         if git == GitLevel::Write {
             for knob in lists::GIT_KNOBS {
-                let path = directory.below(knob);
-                self.rule(
-                    path.as_path(),
-                    Access::Execute,
-                    origin.clone(),
-                    OnAbsent::Keep,
-                );
+                self.project_rule(&directory.below(knob), Access::Execute, origin.clone());
             }
+        }
+    }
+
+    /// A rule for a name in the project, which must be the thing itself.
+    ///
+    /// A project may come from anybody. Where a link in it leads was decided by whoever made it,
+    /// so a rule that followed one would grant what they chose, and one that did not would leave
+    /// the name unprotected: the link can be replaced.
+    fn project_rule(&mut self, path: &AbsPath, access: Access, origin: Origin) {
+        match (self.look)(path.as_path()) {
+            Seen::At(real, _) if real != *path => {
+                let allowed = self.entries(|keys| &keys.protect.allow);
+                let project = self.place.project.clone();
+                let free = allowed
+                    .iter()
+                    .any(|name| project.below(&name.value.0).covers(path));
+                // Whoever may write the name anyway may also have the link, but not its target.
+                if access < Access::Write && !free {
+                    let message =
+                        format!("{path} is protected, and a link leads from there to {real}");
+                    let help = "put the thing itself there, or list the name in `protect.allow`; \
+                                ringfence follows no link that a project brings along";
+                    self.complain(origin, message, Some(help.to_owned()));
+                }
+            }
+            _ => self.rule(path.as_path(), access, origin, OnAbsent::Keep),
         }
     }
 
