@@ -9,16 +9,11 @@ pub(crate) enum Exit {
     Success,
     /// The arguments or the settings are wrong; nothing ran.
     Usage,
-    /// The time limit ended the command.
-    #[expect(dead_code, reason = "for the launcher")]
-    TimeLimit,
     /// ringfence refused or failed; nothing ran.
     Refused,
-    /// The command was found and cannot be run.
-    #[expect(dead_code, reason = "for the launcher")]
-    NotRunnable,
-    /// The command was not found.
-    #[expect(dead_code, reason = "for the launcher")]
+    /// The program is there and cannot be run.
+    NotExecutable,
+    /// There is no such program.
     NotFound,
 }
 
@@ -28,9 +23,8 @@ impl Exit {
         match self {
             Self::Success => 0,
             Self::Usage => 2,
-            Self::TimeLimit => 124,
             Self::Refused => 125,
-            Self::NotRunnable => 126,
+            Self::NotExecutable => 126,
             Self::NotFound => 127,
         }
     }

@@ -2,9 +2,11 @@
 //! survives.
 //!
 //! This crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
-//! it is called from ([`place`]), reads settings ([`load`]) and asks the host what it can
-//! enforce ([`probe`]).
+//! it is called from ([`place`]), reads settings ([`load`]), asks the host what it can enforce
+//! ([`probe`]) and starts commands ([`launch`]).
+#![forbid(unsafe_code)]
 
+pub mod launch;
 pub mod load;
 mod lookout;
 pub mod place;

@@ -1,45 +1,57 @@
 //! What this host can enforce.
-//!
-//! Nothing is tried yet, so nothing is claimed: every feature is missing until a probe has seen
-//! it work, and a plan made from these facts refuses to launch.
 
-use ringfence_core::plan::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
-use ringfence_core::settings::Os;
+use ringfence_core::plan::HostFacts;
 
-/// The facts of the machine that this program runs on.
+/// The facts of the machine that this program runs on, as far as a few system calls tell them.
+///
+/// User namespaces are taken to work: the launch itself is the probe for them, and refuses when
+/// they do not.
+#[cfg(target_os = "linux")]
 pub fn host_facts() -> HostFacts {
+    use ringfence_core::plan::{Arch, Feature, LandlockFacts, MountApi};
+    use ringfence_core::settings::Os;
+    use ringfence_sys::landlock;
+    use rustix::thread::SecureComputingMode;
+
+    let system = rustix::system::uname();
     HostFacts {
-        os: crate::place::OS,
-        version: String::from("unknown"),
+        version: system.release().to_string_lossy().into_owned(),
         arch: if cfg!(target_arch = "x86_64") {
             Arch::X86_64
-        } else if cfg!(target_arch = "aarch64") {
-            Arch::Aarch64
         } else {
-            Arch::Other
+            Arch::Aarch64
         },
-        user_namespaces: unknown(),
-        network_namespaces: unknown(),
-        proc_mount: unknown(),
-        mount_api: MountApi::Paths,
-        landlock: LandlockFacts { abi: 0, errata: 0 },
-        seccomp: unknown(),
-        process_limit: unknown(),
-        cgroup: CgroupFacts {
-            own: unknown(),
-            controllers: Vec::new(),
+        user_namespaces: Feature::Works,
+        network_namespaces: Feature::Works,
+        proc_mount: Feature::Works,
+        mount_api: MountApi::Descriptors,
+        landlock: LandlockFacts {
+            abi: landlock::abi().unwrap_or(0),
+            errata: landlock::errata().map_or(0, |errata| errata.bits()),
         },
-        bwrap: Bwrap::Absent,
-        seatbelt: match crate::place::OS {
-            Os::Macos => unknown(),
-            Os::Linux | Os::Windows => HostFacts::nothing(Os::Linux).seatbelt,
+        seccomp: Feature::Works,
+        // A filter around us may have a listener already, and there can be only one.
+        seccomp_listener: match rustix::thread::secure_computing_mode() {
+            Ok(SecureComputingMode::Disabled) => Feature::Works,
+            _ => Feature::Missing {
+                why: "another seccomp filter is in force".to_owned(),
+                fix: "run outside of it".to_owned(),
+            },
         },
+        process_limit: if rustix::process::geteuid().is_root() {
+            Feature::Missing {
+                why: "the limit does not bind root".to_owned(),
+                fix: "run as another user".to_owned(),
+            }
+        } else {
+            Feature::Works
+        },
+        ..HostFacts::nothing(Os::Linux)
     }
 }
 
-fn unknown() -> Feature {
-    Feature::Missing {
-        why: "this version does not probe the host yet".to_owned(),
-        fix: "name a host with `--host-facts` to see its plan".to_owned(),
-    }
+/// Nothing can be enforced on this operating system yet.
+#[cfg(not(target_os = "linux"))]
+pub fn host_facts() -> HostFacts {
+    HostFacts::nothing(crate::place::OS)
 }

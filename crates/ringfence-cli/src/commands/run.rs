@@ -3,9 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use ringfence::launch::{
+    Cause, Command, LaunchError, Options, Report, Signals, StepName, Timeline,
+};
 use ringfence_core::plan::{Plan, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
+use ringfence_core::text::printable_path;
 
 use super::host_facts;
 use crate::args::RunArguments;
@@ -67,12 +71,20 @@ fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
         complain(&weaker, Some("`ringfence explain --plan` says why"));
         return Err(Exit::Refused);
     }
+    if arguments.report.is_some() || arguments.json_fd.is_some() {
+        // Somebody will wait for it: better nothing than a run without its record.
+        complain(
+            "this version cannot write a report yet",
+            Some("leave out `--report` and `--json-fd`"),
+        );
+        return Err(Exit::Refused);
+    }
     say_what_matters(&policy);
     if !plan.may_launch() {
         refuse(&plan);
         return Err(Exit::Refused);
     }
-    Ok(launch(&policy, &plan, &arguments.command, arguments))
+    launch(&policy, &plan, arguments)
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
@@ -104,22 +116,83 @@ fn refuse(plan: &Plan) {
     tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
 }
 
-/// Starts the command. There is no launcher in this version, so it refuses: a command that ran
-/// unconfined would be worse than none.
-fn launch(
-    _policy: &Policy,
-    _plan: &Plan,
-    command: &[OsString],
-    _options: &RunArguments,
-) -> ExitCode {
-    complain(
-        &format!(
-            "this version can plan but not yet start a command: {}",
-            command_line(command)
-        ),
-        Some("add `--dry-run` to see the plan"),
-    );
-    Exit::Refused.into()
+/// Starts the command and waits for its end. The exit status is the command's own.
+fn launch(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<ExitCode, Exit> {
+    let report = session(policy, plan, options).map_err(|error| {
+        explain_refusal(&error);
+        if matches!(error, LaunchError::NotExecutable { .. }) {
+            Exit::NotExecutable
+        } else if matches!(error, LaunchError::NotFound { .. }) {
+            Exit::NotFound
+        } else {
+            Exit::Refused
+        }
+    })?;
+    for name in &report.names {
+        let shown = printable_path(&name.path);
+        tell(&match &name.moved_to {
+            Some(moved) => format!(
+                "ringfence: {shown} is protected and was made inside; it is now {}\n",
+                printable_path(moved)
+            ),
+            None => format!(
+                "ringfence: {shown} is protected and was made inside; look at it before anything runs it\n"
+            ),
+        });
+    }
+    if report.cause == Cause::WallTime {
+        tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+    }
+    Ok(ExitCode::from(report.cause.exit_status()))
+}
+
+fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Report, LaunchError> {
+    let refused = |what: &str, source| LaunchError::Prepare {
+        what: what.to_owned(),
+        source,
+    };
+    let mut words = options.command.iter();
+    let command = Command {
+        program: words.next().cloned().unwrap_or_default(),
+        arguments: words.cloned().collect(),
+        directory: std::env::current_dir()
+            .map_err(|source| refused("find the working directory", source))?,
+        environment: std::env::vars_os().collect(),
+    };
+    let mut asked = Options::default();
+    if options.verbose > 1 {
+        asked.timeline = Timeline::On;
+    }
+    let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
+    let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
+    let running = prepared.spawn()?;
+    if options.verbose > 0 {
+        tell(&format!("ringfence: {} holds\n", plan.engine()));
+    }
+    for (step, took) in running.timeline() {
+        tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
+    }
+    running
+        .wait_passing_signals(&signals)
+        .map_err(|source| refused("wait for the session", source))
+}
+
+fn explain_refusal(error: &LaunchError) {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    let hint = if matches!(error, LaunchError::Directory { .. }) {
+        Some("start it somewhere else, or grant the directory with `--read` or `--write`")
+    } else if matches!(error, LaunchError::Act { .. }) {
+        Some("`ringfence explain --plan` shows every act")
+    } else {
+        None
+    };
+    complain(&text, hint);
 }
 
 fn command_line(words: &[OsString]) -> String {

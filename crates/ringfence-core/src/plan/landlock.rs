@@ -24,6 +24,18 @@ pub struct LandlockPlan {
     pub tcp: TcpRules,
     /// Whether signals and abstract sockets are kept inside.
     pub scopes: Scopes,
+    /// Whether directories that no rule names may be listed.
+    pub listing: Listing,
+}
+
+/// What Landlock does about listing directories that no rule names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Listing {
+    /// Names can be listed: in a root built from nothing they are the grants and what leads there.
+    Allowed,
+    /// Only what a rule names can be listed.
+    Refused,
 }
 
 /// One subtree that may be used.
@@ -128,6 +140,10 @@ pub(super) fn ruleset(policy: &Policy, facts: &HostFacts, tree: Tree) -> Landloc
             TcpRules::Refused
         } else {
             TcpRules::Unhandled
+        },
+        listing: match tree {
+            Tree::Own => Listing::Allowed,
+            Tree::Host => Listing::Refused,
         },
         scopes: if facts.landlock.abi >= 6 {
             Scopes::SignalsAndAbstractSockets

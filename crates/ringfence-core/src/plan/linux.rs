@@ -9,8 +9,7 @@ use super::{
 use crate::origin::{Layer, Origin};
 use crate::policy::{Found, Policy};
 use crate::seccomp::{
-    self, FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
-    UnixSockets,
+    self, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc, UnixSockets,
 };
 use crate::settings::NetworkMode;
 
@@ -228,26 +227,34 @@ fn filter(
             return;
         }
     };
-    let open_unix = facts.landlock.abi >= ABI_UNIX_PATHS;
+    // From that version on Landlock lets the session's own sockets through and no other. Below it
+    // the supervisor connects in the command's place, which needs a tree of its own to tell whose
+    // a socket is.
+    let own_tree = ipc == SystemIpc::Own;
+    let unix = if facts.landlock.abi >= ABI_UNIX_PATHS && own_tree {
+        UnixSockets::Open
+    } else if own_tree && facts.seccomp_listener.works() {
+        UnixSockets::Brokered
+    } else {
+        UnixSockets::Refused
+    };
     draft.acts.push(Act::Seccomp(FilterSpec {
-        arch,
+        host_processes: match ipc {
+            SystemIpc::Own => HostProcesses::Hidden,
+            SystemIpc::Shared => HostProcesses::InSight,
+        },
         inet,
         ipc,
         listening: match inet {
-            InetSockets::Refused if !open_unix => Listening::Refused,
+            InetSockets::Refused if unix == UnixSockets::Refused => Listening::Refused,
             _ => Listening::Allowed,
         },
         route_queries: match inet {
             InetSockets::Refused => RouteQueries::Refused,
             _ => RouteQueries::Allowed,
         },
-        set_id_bits: SetIdBits::Refused,
-        tracing: Tracing::Refused,
-        unix: if open_unix {
-            UnixSockets::Open
-        } else {
-            UnixSockets::Refused
-        },
+        unix,
+        ..FilterSpec::strictest(arch)
     }));
 }
 

@@ -12,7 +12,7 @@ mod mounts;
 mod order;
 
 pub use facts::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
-pub use landlock::{LandlockPlan, LandlockRule, Scopes, TcpRules};
+pub use landlock::{LandlockPlan, LandlockRule, Listing, Scopes, TcpRules};
 pub use mounts::{Base, Mount, MountKind};
 pub use order::Step;
 

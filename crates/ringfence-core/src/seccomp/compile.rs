@@ -212,21 +212,30 @@ impl Writer {
         if self.distance(label) <= REACH {
             return label;
         }
-        let stand_in = match self.reversed.get(label.0) {
-            Some(end) if end.code == code::RETURN => self.push(code::RETURN, end.k),
+        match self.reversed.get(label.0) {
+            Some(end) if end.code == code::RETURN => self.near_verdict(end.k),
             _ => {
                 // The kernel takes no program in which this distance would not fit.
                 let distance = u32::try_from(self.distance(label)).unwrap_or(u32::MAX);
                 self.push(code::JUMP, distance)
             }
-        };
-        // Others that want this verdict shall find the near copy.
-        for (_, known) in &mut self.verdicts {
-            if *known == label {
-                *known = stand_in;
-            }
         }
-        stand_in
+    }
+
+    /// A copy of a verdict within reach, the one that is there or a new one.
+    fn near_verdict(&mut self, value: u32) -> Label {
+        let is_it = |(verdict, _): &(Verdict, Label)| verdict.to_return() == value;
+        let known = self.verdicts.iter().position(is_it);
+        if let Some((_, copy)) = known.and_then(|at| self.verdicts.get(at).copied())
+            && self.distance(copy) <= REACH
+        {
+            return copy;
+        }
+        let copy = self.push(code::RETURN, value);
+        if let Some((_, nearest)) = known.and_then(|at| self.verdicts.get_mut(at)) {
+            *nearest = copy;
+        }
+        copy
     }
 
     /// A test: goes to `yes` or to `no`.
@@ -346,4 +355,54 @@ fn middle(spans: &[Span]) -> usize {
 )]
 const fn words(value: u64) -> (u32, u32) {
     ((value >> 32) as u32, value as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bpf::offset;
+    use super::super::decision::{Argument, Call, Errno};
+    use super::super::spec::Arch;
+    use super::*;
+
+    /// No filter of today is long enough to need a stand-in, so here is one that is: every number
+    /// has a look of its own, far away from the tests that lead to it.
+    #[test]
+    fn targets_out_of_reach_get_stand_ins() {
+        const CALLS: u32 = 700;
+        let spec = FilterSpec::strictest(Arch::X86_64);
+        let mut writer = Writer::default();
+        let refused = writer.verdict(Verdict::Refuse(Errno::Eperm));
+        let allowed = writer.verdict(Verdict::Allow);
+        let spans: Vec<Span> = (0..CALLS)
+            .map(|number| {
+                let at = offset::low(Argument::First);
+                let target = writer.word(at, u32::MAX, &[(number, allowed)], refused);
+                Span {
+                    first: number,
+                    length: 1,
+                    target,
+                    weight: 1,
+                }
+            })
+            .collect();
+        let search = writer.search(&spans);
+        let program = writer.entry(spec, search, CALLS - 1);
+
+        let jumps = |instruction: &&Instruction| instruction.code == code::JUMP;
+        assert!(program.instructions().iter().filter(jumps).count() > 0);
+        for number in 0..CALLS {
+            for (first, expected) in [(number, "allow"), (number ^ 1, "EPERM")] {
+                let args = [u64::from(first), 0, 0, 0, 0, 0];
+                let arch = spec.arch.token();
+                let run = program.run(&Call { arch, args, number });
+                assert_eq!(run.verdict.name(), expected, "{number}");
+            }
+        }
+        let beyond = Call {
+            arch: spec.arch.token(),
+            args: [0; 6],
+            number: CALLS,
+        };
+        assert_eq!(program.run(&beyond).verdict.name(), "ENOSYS");
+    }
 }

@@ -10,7 +10,8 @@
 //! held against each other by tests.
 
 use super::spec::{
-    FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing, UnixSockets,
+    FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
+    UnixSockets,
 };
 use super::table::Syscall;
 
@@ -85,6 +86,8 @@ impl Errno {
 pub enum Verdict {
     /// The call runs, and the other layers judge it.
     Allow,
+    /// The call waits for the supervisor, which makes it in the caller's place or refuses it.
+    Ask,
     /// The process ends by `SIGSYS`.
     Kill,
     /// The call does not run and returns this error.
@@ -95,11 +98,13 @@ impl Verdict {
     const KILL_PROCESS: u32 = 0x8000_0000;
     const ERRNO: u32 = 0x0005_0000;
     const ALLOW: u32 = 0x7fff_0000;
+    const USER_NOTIF: u32 = 0x7fc0_0000;
 
     /// The value a program returns for it (`SECCOMP_RET_*`).
     pub const fn to_return(self) -> u32 {
         match self {
             Self::Allow => Self::ALLOW,
+            Self::Ask => Self::USER_NOTIF,
             Self::Kill => Self::KILL_PROCESS,
             Self::Refuse(errno) => Self::ERRNO | errno.number() as u32,
         }
@@ -110,6 +115,9 @@ impl Verdict {
         if value == Self::ALLOW {
             return Self::Allow;
         }
+        if value == Self::USER_NOTIF {
+            return Self::Ask;
+        }
         Errno::ALL
             .into_iter()
             .map(Self::Refuse)
@@ -117,10 +125,11 @@ impl Verdict {
             .unwrap_or(Self::Kill)
     }
 
-    /// `allow`, `kill` or the name of the error.
+    /// `allow`, `ask`, `kill` or the name of the error.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Ask => "ask",
             Self::Kill => "kill",
             Self::Refuse(errno) => errno.name(),
         }
@@ -163,6 +172,8 @@ pub struct Call {
 pub(super) enum When {
     /// In every filter.
     Always,
+    /// For this answer about processes of the host.
+    HostProcesses(HostProcesses),
     /// For one of these answers about internet sockets.
     Inet(&'static [InetSockets]),
     /// For this answer about queues and shared memory.
@@ -184,6 +195,7 @@ impl When {
     pub(super) fn applies(self, spec: FilterSpec) -> bool {
         match self {
             Self::Always => true,
+            Self::HostProcesses(choice) => choice == spec.host_processes,
             Self::Inet(choices) => choices.contains(&spec.inet),
             Self::Ipc(choice) => choice == spec.ipc,
             Self::Listening(choice) => choice == spec.listening,

@@ -42,11 +42,18 @@
 //! # What a filter cannot see
 //!
 //! Only registers, never memory. Where what matters lies behind a pointer, the whole call is
-//! refused (`clone3`) or another layer must hold (paths of sockets, names, `openat2`). Set-id bits
-//! are caught in every call of the `chmod` family. They are not looked for in creation modes: a
-//! file created with them (`open`, `openat2`, `mknod`) is empty, and the first write, truncation or
-//! allocation by a process without `CAP_FSETID`, which no session has, clears them; `mkdir` drops
-//! them by itself. Looking would make every `openat` run the program, for nothing.
+//! refused (`clone3`) or another layer must hold (paths of sockets, names of files).
+//!
+//! Set-id bits are refused in every call of the `chmod` family, the only calls that put them on a
+//! file with content. Creation modes are not looked at, since `openat2` keeps its mode in memory
+//! and every `openat` would have to run the program: a file created with the bits is empty, and
+//! whatever first fills it (write, truncate, allocate, copy, splice) clears them, unless the writer
+//! has `CAP_FSETID`, which no session has; `mkdir` drops them by itself. What remains is one way to
+//! a set-group-id file of the session's own group: created without group execution, filled, and
+//! given that right by an access control list. A report of files left behind has to look for it.
+//!
+//! Descriptors that a session is born with are not judged either: a datagram socket as standard
+//! input could be pointed at the host by whoever holds it, so the launcher must not pass one.
 //!
 //! # Shape
 //!
@@ -55,6 +62,7 @@
 //! for it. Tests hold program and data against each other, over every spec, and against a recorded
 //! table of verdicts.
 
+mod arguments;
 mod bpf;
 mod compile;
 mod decision;
@@ -72,7 +80,7 @@ pub use decision::{Call, Errno, Judgement, Verdict};
 pub use explain::{Explanation, UnknownSyscall, explain};
 pub use rules::judge;
 pub use spec::{
-    Arch, FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
-    UnixSockets,
+    Arch, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc,
+    Tracing, UnixSockets,
 };
 pub use table::Syscall;

@@ -1,14 +1,14 @@
 //! The rules, each with its reason.
 //!
 //! Data only, apart from [`judge`], which looks a call up in it. Read it as the answer to "what
-//! does the filter refuse, and why"; calls that no rule names are ordinary and allowed. Sockets
-//! have a page of their own, [`super::sockets`].
+//! does the filter refuse, and why"; calls that no rule names are ordinary and allowed. What is
+//! looked for in arguments is in [`super::arguments`]; sockets have a page of their own,
+//! [`super::sockets`].
 
-use super::decision::{
-    Argument, Call, Case, Decision, Errno, INT, Judgement, LONG, Look, Rule, Verdict, When,
-};
+use super::arguments;
+use super::decision::{Call, Case, Decision, Errno, Judgement, Rule, Verdict, When};
 use super::sockets;
-use super::spec::{FilterSpec, SetIdBits, SystemIpc, Tracing};
+use super::spec::{FilterSpec, HostProcesses, SetIdBits, SystemIpc, Tracing};
 use super::table::Syscall;
 
 /// Why a call of another architecture ends the process.
@@ -94,6 +94,9 @@ pub(super) const fn case(name: &'static str, values: &'static [u64], then: Decis
     }
 }
 
+/// Without a pid namespace.
+const IN_SIGHT: When = When::HostProcesses(HostProcesses::InSight);
+
 /// All rules that are not about sockets.
 pub(super) static RULES: &[Rule] = &[
     // New views of the system.
@@ -105,12 +108,12 @@ pub(super) static RULES: &[Rule] = &[
     when(
         When::Always,
         &[Syscall::Clone],
-        Decision::Look(&CLONE_FLAGS),
+        Decision::Look(&arguments::CLONE_FLAGS),
     ),
     when(
         When::Always,
         &[Syscall::Unshare],
-        Decision::Look(&UNSHARE_FLAGS),
+        Decision::Look(&arguments::UNSHARE_FLAGS),
     ),
     never(
         &[Syscall::Setns, Syscall::Listns],
@@ -167,14 +170,31 @@ pub(super) static RULES: &[Rule] = &[
         ),
     ),
     when(
-        When::Always,
+        IN_SIGHT,
         &[Syscall::Prlimit64],
-        Decision::Look(&PRLIMIT_TARGET),
+        Decision::Look(&arguments::PRLIMIT_TARGET),
     ),
     when(
-        When::Always,
-        &[Syscall::MigratePages, Syscall::MovePages],
-        Decision::Look(&PAGES_TARGET),
+        IN_SIGHT,
+        &[
+            Syscall::MigratePages,
+            Syscall::MovePages,
+            Syscall::SchedSetaffinity,
+            Syscall::SchedSetattr,
+            Syscall::SchedSetparam,
+            Syscall::SchedSetscheduler,
+        ],
+        Decision::Look(&arguments::TARGET),
+    ),
+    when(
+        IN_SIGHT,
+        &[Syscall::Setpriority],
+        Decision::Look(&arguments::PRIORITY_KIND),
+    ),
+    when(
+        IN_SIGHT,
+        &[Syscall::IoprioSet],
+        Decision::Look(&arguments::IO_PRIORITY_KIND),
     ),
     when(
         When::Ipc(SystemIpc::Shared),
@@ -207,7 +227,7 @@ pub(super) static RULES: &[Rule] = &[
     when(
         When::Always,
         &[Syscall::Ioctl],
-        Decision::Look(&IOCTL_REQUEST),
+        Decision::Look(&arguments::IOCTL_REQUEST),
     ),
     never(
         &[Syscall::Vhangup],
@@ -218,12 +238,12 @@ pub(super) static RULES: &[Rule] = &[
     when(
         When::SetIdBits(SetIdBits::Refused),
         &[Syscall::Chmod, Syscall::Fchmod],
-        Decision::Look(&CHMOD_MODE),
+        Decision::Look(&arguments::CHMOD_MODE),
     ),
     when(
         When::SetIdBits(SetIdBits::Refused),
         &[Syscall::Fchmodat, Syscall::Fchmodat2],
-        Decision::Look(&FCHMODAT_MODE),
+        Decision::Look(&arguments::FCHMODAT_MODE),
     ),
     // Kernel machinery with a history of bugs, and no use in a session.
     never(
@@ -249,12 +269,12 @@ pub(super) static RULES: &[Rule] = &[
     when(
         When::Always,
         &[Syscall::Seccomp],
-        Decision::Look(&SECCOMP_FLAGS),
+        Decision::Look(&arguments::SECCOMP_FLAGS),
     ),
     when(
         When::Always,
         &[Syscall::Personality],
-        Decision::Look(&PERSONA),
+        Decision::Look(&arguments::PERSONA),
     ),
     never(
         &[Syscall::Iopl, Syscall::Ioperm, Syscall::ModifyLdt],
@@ -323,199 +343,3 @@ pub(super) static RULES: &[Rule] = &[
         "gone from the kernel or never there; old kernels shall answer like new ones",
     ),
 ];
-
-/// All `CLONE_NEW*` bits of `clone`. The bit of `CLONE_NEWTIME` is missing on purpose: in this call
-/// it belongs to the exit signal, and the kernel cuts that byte off before it reads flags.
-const CLONE_NEW: u64 = 0x7e02_0000;
-
-static CLONE_FLAGS: Look = Look {
-    argument: Argument::First,
-    cases: &[case(
-        "without CLONE_NEW*",
-        &[0],
-        allow("processes and threads in the namespaces they were born in"),
-    )],
-    // The kernel takes the low 32 bits of the register and drops the rest.
-    mask: CLONE_NEW,
-    otherwise: refuse(
-        Errno::Eperm,
-        "a new user namespace gives back every capability, and with it the kernel's mount and \
-         network code",
-    ),
-    what: "flags",
-};
-
-/// What may be unshared: things of the process itself. Everything else is refused, so a flag that
-/// a later kernel gives a meaning (as `UNSHARE_EMPTY_MNTNS`, which implies a mount namespace) is
-/// closed before anybody here has heard of it.
-const UNSHARE_OWN: u64 =
-    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-const CLONE_VM: u64 = 0x0000_0100;
-const CLONE_FS: u64 = 0x0000_0200;
-const CLONE_FILES: u64 = 0x0000_0400;
-const CLONE_SIGHAND: u64 = 0x0000_0800;
-const CLONE_THREAD: u64 = 0x0001_0000;
-const CLONE_SYSVSEM: u64 = 0x0004_0000;
-
-static UNSHARE_FLAGS: Look = Look {
-    argument: Argument::First,
-    cases: &[case(
-        "only things of the process itself",
-        &[0],
-        allow("a private table of descriptors, directories or semaphore undos"),
-    )],
-    mask: LONG & !UNSHARE_OWN,
-    otherwise: refuse(
-        Errno::Eperm,
-        "a new namespace, or a flag that may mean one on a later kernel",
-    ),
-    what: "flags",
-};
-
-static PRLIMIT_TARGET: Look = Look {
-    argument: Argument::First,
-    cases: &[case(
-        "the caller",
-        &[0],
-        allow("a process may read and lower its own limits"),
-    )],
-    mask: INT,
-    otherwise: Decision::Look(&PRLIMIT_CHANGE),
-    what: "process",
-};
-
-static PRLIMIT_CHANGE: Look = Look {
-    argument: Argument::Third,
-    cases: &[case(
-        "none",
-        &[0],
-        allow("reading the limits of others changes nothing"),
-    )],
-    mask: LONG,
-    otherwise: refuse(
-        Errno::Eperm,
-        "a limit set on another process can end it, and nothing else guards against that",
-    ),
-    what: "new limit",
-};
-
-static PAGES_TARGET: Look = Look {
-    argument: Argument::First,
-    cases: &[case(
-        "the caller",
-        &[0],
-        allow("a process may place its own memory"),
-    )],
-    mask: INT,
-    otherwise: refuse(Errno::Eperm, "moves the memory of another process"),
-    what: "process",
-};
-
-/// The kernel declares the request as 32 bits, so any upper word reaches the same code.
-static IOCTL_REQUEST: Look = Look {
-    argument: Argument::Second,
-    cases: &[
-        case(
-            "TIOCSTI, TIOCLINUX",
-            &[0x5412, 0x541c],
-            refuse(
-                Errno::Eperm,
-                "types into the terminal, for the shell outside to read",
-            ),
-        ),
-        case(
-            "TIOCSETD, TIOCCONS",
-            &[0x5423, 0x541d],
-            refuse(
-                Errno::Eperm,
-                "rewires the terminal: line disciplines and console output",
-            ),
-        ),
-        case(
-            "snapshots of btrfs and bcachefs",
-            &[0x5000_9401, 0x5000_9417, 0x4020_bc10, 0x4030_bc1d],
-            refuse(
-                Errno::Eperm,
-                "a snapshot copies a tree below its mounts, and so without what is masked there",
-            ),
-        ),
-    ],
-    mask: INT,
-    otherwise: allow("devices are few, and what can be opened is held by other layers"),
-    what: "request",
-};
-
-/// `S_ISUID` and `S_ISGID`.
-const SET_ID: u64 = 0o6000;
-
-static CHMOD_MODE: Look = Look {
-    argument: Argument::Second,
-    cases: CHMOD_CASES,
-    mask: SET_ID,
-    otherwise: CHMOD_REFUSED,
-    what: "mode",
-};
-
-static FCHMODAT_MODE: Look = Look {
-    argument: Argument::Third,
-    cases: CHMOD_CASES,
-    mask: SET_ID,
-    otherwise: CHMOD_REFUSED,
-    what: "mode",
-};
-
-const CHMOD_CASES: &[Case] = &[case(
-    "without set-id bits",
-    &[0],
-    allow("ordinary permissions of files within reach"),
-)];
-
-const CHMOD_REFUSED: Decision = refuse(
-    Errno::Eperm,
-    "a set-id program left behind would later run with its owner's rights, outside",
-);
-
-/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`.
-const NEW_LISTENER: u64 = 1 << 3;
-
-static SECCOMP_FLAGS: Look = Look {
-    argument: Argument::Second,
-    cases: &[case(
-        "without a listener",
-        &[0],
-        allow("a further filter can only take more away"),
-    )],
-    mask: NEW_LISTENER,
-    otherwise: refuse(
-        Errno::Eperm,
-        "one listener at most fits into a chain of filters, and it is the session's",
-    ),
-    what: "flags",
-};
-
-/// `PER_LINUX32`, `UNAME26` and `ADDR_NO_RANDOMIZE`: what `setarch`, debuggers and thread
-/// sanitizers use, and what changes nothing but the caller's own view.
-const HARMLESS_PERSONA: u64 = 0x0000_0008 | 0x0002_0000 | 0x0004_0000;
-
-static PERSONA: Look = Look {
-    argument: Argument::First,
-    cases: &[case("a question", &[INT], allow("asks without changing"))],
-    mask: INT,
-    otherwise: Decision::Look(&PERSONA_BITS),
-    what: "persona",
-};
-
-static PERSONA_BITS: Look = Look {
-    argument: Argument::First,
-    cases: &[case(
-        "Linux, with 32-bit name, old version or fixed addresses",
-        &[0],
-        allow("changes nothing but the caller's own view"),
-    )],
-    mask: INT & !HARMLESS_PERSONA,
-    otherwise: refuse(
-        Errno::Eperm,
-        "old personalities make memory executable or page zero usable, and are rarely tested",
-    ),
-    what: "persona",
-};

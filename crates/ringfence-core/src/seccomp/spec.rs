@@ -57,11 +57,15 @@ pub enum InetSockets {
 
 /// Unix sockets that can be given an address.
 ///
-/// The path of a `connect` lies in memory, where a filter cannot look, so this is all or nothing.
+/// The path of a `connect` lies in memory, where a filter cannot look, so a filter alone can only give all or nothing.
 /// Connected stream and sequenced pairs are always allowed: they can never be pointed elsewhere.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnixSockets {
+    /// Stream and sequenced sockets, whose `connect` is made by the supervisor: it copies the
+    /// address, looks at what it leads to, and connects to nothing but the session's own. So every
+    /// `connect`, of whatever family, goes through the supervisor: a filter cannot tell them apart.
+    Brokered,
     /// All types. Something else keeps ungranted sockets of the host out of reach: the mount view
     /// together with the network namespace or scope (abstract names), or Landlock from ABI 9.
     Open,
@@ -104,6 +108,18 @@ pub enum SystemIpc {
     Shared,
 }
 
+/// Processes of the host that have the session's user.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostProcesses {
+    /// The session has a pid namespace of its own, so it has no number for any of them.
+    Hidden,
+    /// It can name them, and no other layer guards their limits and priorities: a call that sets
+    /// those of anybody but the caller is refused. Threads that set each other's are refused too,
+    /// since a filter cannot tell whose a number is.
+    InSight,
+}
+
 /// Debuggers and everything else that reaches into another process.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,6 +147,8 @@ pub enum SetIdBits {
 pub struct FilterSpec {
     /// Where it runs.
     pub arch: Arch,
+    /// Processes of the host.
+    pub host_processes: HostProcesses,
     /// Internet sockets.
     pub inet: InetSockets,
     /// System V and POSIX queues.
@@ -152,6 +170,7 @@ impl FilterSpec {
     pub const fn strictest(arch: Arch) -> Self {
         Self {
             arch,
+            host_processes: HostProcesses::InSight,
             inet: InetSockets::Refused,
             ipc: SystemIpc::Shared,
             listening: Listening::Refused,
@@ -166,6 +185,7 @@ impl FilterSpec {
     /// view shows no socket of the host that was not granted.
     pub const fn namespaces(arch: Arch) -> Self {
         Self {
+            host_processes: HostProcesses::Hidden,
             inet: InetSockets::Open,
             ipc: SystemIpc::Own,
             listening: Listening::Allowed,

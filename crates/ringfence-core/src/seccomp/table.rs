@@ -76,10 +76,9 @@ impl Syscall {
 
     /// The call with this number on `arch`.
     pub fn numbered(arch: Arch, number: u32) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|call| call.number(arch).map(u32::from) == Some(number))
+        let number = u16::try_from(number).ok()?;
+        let has_it = |call: &Self| call.number(arch) == Some(number);
+        Self::ALL.iter().copied().find(has_it)
     }
 }
 

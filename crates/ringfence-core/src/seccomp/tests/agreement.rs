@@ -7,51 +7,58 @@ use super::super::decision::{Call, Decision, INT, Verdict};
 use super::super::spec::{Arch, FilterSpec};
 use super::super::table::Syscall;
 use super::super::{compile, judge, rules};
-use super::worlds::{ARM, I386, X32_BIT, every_spec, native, telling_values};
+use super::worlds::{ARM, I386, X32_BIT, every_spec, native, telling_values, telling_values_for};
 
 /// How far beyond the table numbers are tried.
 const NUMBERS: std::ops::Range<u32> = 0..600;
 
+/// Asks the rules for each number once, not through [`judge`], which looks each call up again.
 #[test]
 fn every_number_of_every_spec_agrees() {
-    let arguments = [
-        [0; 6],
-        [u64::MAX; 6],
-        [1, 2, 3, 4, 5, 6],
-        [2, 1, 0, 0, 0, 0],
-    ];
+    let calls = Arch::ALL.map(|arch| {
+        let calls = NUMBERS.map(|number| (number, Syscall::numbered(arch, number)));
+        (arch, calls.collect::<Vec<_>>())
+    });
     for spec in every_spec() {
         let program = compile(spec);
-        for number in NUMBERS {
-            for args in arguments {
-                let call = native(spec, number, args);
-                assert_eq!(
-                    program.run(&call).verdict,
-                    judge(spec, &call).verdict,
-                    "{spec:?} {call:?}"
-                );
+        let known = calls.iter().filter(|(arch, _)| *arch == spec.arch);
+        for (number, syscall) in known.flat_map(|(_, calls)| calls) {
+            for args in [[0; 6], [u64::MAX; 6]] {
+                let expected = match syscall.map(|syscall| rules::decision(spec, syscall)) {
+                    None => rules::UNKNOWN,
+                    Some(None) => rules::ORDINARY,
+                    Some(Some(decision)) => decision.judge(spec, &args),
+                };
+                let call = native(spec, *number, args);
+                let verdict = program.run(&call).verdict;
+                assert_eq!(verdict, expected.verdict, "{spec:?} {call:?}");
             }
         }
     }
 }
 
-/// Every pair of telling values in the first three arguments of every call that looks at any, with
-/// the fourth following the third.
+/// Every pair of telling values in the arguments of every call that looks at any.
 #[test]
 fn every_telling_pair_of_arguments_agrees() {
-    let values = telling_values();
     for arch in Arch::ALL {
         for spec in [FilterSpec::namespaces(arch), FilterSpec::strictest(arch)] {
             let program = compile(spec);
-            for number in looked_at(spec) {
-                for (first, second) in pairs(&values) {
-                    for args in [
-                        [*first, *second, 0, 0, 0, 0],
-                        [2, *first, *second, *second, 0, 0],
-                        [*first, 1, *second, *second, 0, 0],
-                    ] {
-                        let call = native(spec, number, args);
-                        assert_eq!(program.run(&call).verdict, judge(spec, &call).verdict);
+            for rule in rules::rules(spec) {
+                let values = telling_values_for(rule.decision);
+                for number in rule.calls.iter().filter_map(|call| call.number(arch)) {
+                    for (first, second) in pairs(&values) {
+                        for args in [
+                            [first, second, 0, 0, 0, 0],
+                            [2, first, second, second, 0, 0],
+                            [first, 1, second, second, 0, 0],
+                        ] {
+                            let call = native(spec, u32::from(number), args);
+                            assert_eq!(
+                                program.run(&call).verdict,
+                                rule.decision.judge(spec, &args).verdict,
+                                "{spec:?} {call:?}"
+                            );
+                        }
                     }
                 }
             }
@@ -59,32 +66,23 @@ fn every_telling_pair_of_arguments_agrees() {
     }
 }
 
-fn pairs(values: &[u64]) -> impl Iterator<Item = (&u64, &u64)> {
+fn pairs(values: &[u64]) -> impl Iterator<Item = (u64, u64)> {
     values
         .iter()
-        .flat_map(move |first| values.iter().map(move |second| (first, second)))
-}
-
-fn looked_at(spec: FilterSpec) -> Vec<u32> {
-    rules::rules(spec)
-        .filter(|rule| matches!(rule.decision, Decision::Look(_)))
-        .flat_map(|rule| rule.calls)
-        .filter_map(|call| call.number(spec.arch))
-        .map(u32::from)
-        .collect()
+        .flat_map(move |first| values.iter().map(move |second| (*first, *second)))
 }
 
 /// Where the kernel reads 32 bits the upper word changes nothing; where it reads 64, setting it
 /// never opens anything. The program is asked, not the data.
 #[test]
 fn no_upper_word_opens_anything() {
-    let values = telling_values();
     for spec in every_spec() {
         let program = compile(spec);
         for rule in rules::rules(spec) {
             let Decision::Look(look) = rule.decision else {
                 continue;
             };
+            let values = telling_values_for(rule.decision);
             for number in rule.calls.iter().filter_map(|call| call.number(spec.arch)) {
                 let verdict = |args| program.run(&native(spec, u32::from(number), args)).verdict;
                 for (position, value) in values
@@ -97,7 +95,7 @@ fn no_upper_word_opens_anything() {
                     args[position] = value;
                     let short = verdict(args);
                     for at in 0..4 {
-                        for upper in [1, 0x8000_0000, 0xdead_beef, 0xffff_ffff] {
+                        for upper in [1, 0xdead_beef] {
                             let mut tall = args;
                             tall[at] |= upper << 32;
                             let tall = verdict(tall);
@@ -125,6 +123,10 @@ fn upper_words_of_int_arguments_change_no_verdict() {
         (Syscall::Personality, &[0]),
         (Syscall::Prlimit64, &[0]),
         (Syscall::Seccomp, &[0, 1]),
+        (Syscall::Setpriority, &[0, 1]),
+        (Syscall::IoprioSet, &[0, 1]),
+        (Syscall::SchedSetaffinity, &[0]),
+        (Syscall::MovePages, &[0]),
         (Syscall::Sendto, &[3]),
         (Syscall::Sendmsg, &[2]),
         (Syscall::Sendmmsg, &[3]),
@@ -185,7 +187,7 @@ fn any_call() -> impl Strategy<Value = (FilterSpec, Call)> {
             (
                 spec,
                 Call {
-                    arch: arch.unwrap_or(spec.arch.token()),
+                    arch: arch.unwrap_or_else(|| spec.arch.token()),
                     args,
                     number,
                 },

@@ -1,18 +1,18 @@
 //! All verdicts, against a record. A change of a rule, a number or the compiler shows as a changed
 //! line there, for somebody to read.
 //!
-//! The programs are asked, never the data. A call whose arguments matter shows every verdict that
-//! telling arguments can get from it; `expectations` has the single ones.
+//! Verdicts come from the programs; the data only suggests telling arguments. A call whose
+//! arguments matter shows every verdict that they can bring out; `expectations` has the single
+//! ones.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::super::bpf::Program;
-use super::super::compile;
-use super::super::decision::Call;
+use super::super::decision::{Call, Decision};
+use super::super::rules;
 use super::super::spec::{Arch, FilterSpec};
 use super::super::table::Syscall;
-use super::worlds::{ARM, I386, X32_BIT, named_specs, native, telling_values};
+use super::worlds::{ARM, Filter, I386, X32_BIT, named_specs, native, telling_values_for};
 
 const NUMBERS: std::ops::Range<u32> = 0..600;
 
@@ -22,102 +22,118 @@ fn verdicts_are_those_on_record() {
     insta::assert_snapshot!("verdicts_x86_64", record(Arch::X86_64));
 }
 
+/// A line of the record.
+struct Row {
+    numbers: String,
+    name: String,
+    verdicts: Vec<String>,
+}
+
 fn record(arch: Arch) -> String {
-    let specs = named_specs(arch).map(|(name, spec)| (name, spec, compile(spec)));
-    let mut rows = vec![(
-        "number".to_owned(),
-        "call".to_owned(),
-        specs.iter().map(|(name, ..)| (*name).to_owned()).collect(),
-    )];
-    let values = telling_values();
-    let entries = |label: &str, call: &dyn Fn(FilterSpec, u32, [u64; 6]) -> Call| {
-        let mut rows: Vec<(String, String, Vec<String>)> = Vec::new();
-        let mut from = 0;
-        for number in NUMBERS {
-            let name = if label.is_empty() {
-                Syscall::numbered(arch, number)
-                    .map_or("-", Syscall::name)
-                    .to_owned()
-            } else {
-                label.to_owned()
-            };
-            let verdicts: Vec<String> = specs
-                .iter()
-                .map(|(_, spec, program)| {
-                    verdicts(program, &values, &|args| call(*spec, number, args))
-                })
-                .collect();
-            match rows.last_mut() {
-                // Named calls keep a line each; stretches without names are drawn together.
-                Some((numbers, last, same))
-                    if *last == name && *same == verdicts && (name == "-" || !label.is_empty()) =>
-                {
-                    *numbers = format!("{from}-{number}");
-                }
-                _ => {
-                    from = number;
-                    rows.push((number.to_string(), name, verdicts));
-                }
-            }
-        }
-        rows
-    };
-    rows.extend(entries("", &native));
+    let filters = named_specs(arch).map(|(name, spec)| (name, Filter::new(spec)));
+    let mut rows = stretch(&filters, None, &|spec, number, args| {
+        native(spec, number, args)
+    });
     match arch {
         Arch::Aarch64 => {
-            rows.extend(entries("(arm)", &|_, number, args| Call {
+            rows.extend(stretch(&filters, Some("(arm)"), &|_, number, args| Call {
                 arch: ARM,
                 args,
                 number,
             }));
         }
         Arch::X86_64 => {
-            rows.extend(entries("(i386)", &|_, number, args| Call {
+            rows.extend(stretch(&filters, Some("(i386)"), &|_, number, args| Call {
                 arch: I386,
                 args,
                 number,
             }));
-            rows.extend(entries("(x32)", &|spec, number, args| {
+            rows.extend(stretch(&filters, Some("(x32)"), &|spec, number, args| {
                 native(spec, number | X32_BIT, args)
             }));
         }
     }
-    lay_out(&rows)
+    lay_out(&filters.each_ref().map(|(name, _)| *name), &rows)
 }
 
-/// All verdicts that a number can get, by name.
-fn verdicts(program: &Program, values: &[u64], call: &dyn Fn([u64; 6]) -> Call) -> String {
-    let mut found = BTreeSet::new();
-    let first = program.run(&call([0; 6]));
-    found.insert(first.verdict.name());
-    // A path that reads no argument is the same for all of them.
-    if first.reads_arguments {
-        for one in values {
-            for family in [1, 2, 16, *one] {
-                for kind in [1, 2, *one] {
-                    let args = [family, kind, *one, *one, 0, 0];
-                    found.insert(program.run(&call(args)).verdict.name());
-                }
+type MakeCall<'a> = &'a dyn Fn(FilterSpec, u32, [u64; 6]) -> Call;
+
+/// All numbers through one entry. Named calls get a line each; others are drawn together.
+fn stretch(filters: &[(&str, Filter)], entry: Option<&str>, call: MakeCall<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut from = 0;
+    for number in NUMBERS {
+        let syscall = filters
+            .first()
+            .and_then(|(_, filter)| Syscall::numbered(filter.spec.arch, number))
+            .filter(|_| entry.is_none());
+        let name = match syscall {
+            Some(syscall) => syscall.name(),
+            None => entry.unwrap_or("-"),
+        };
+        let verdicts: Vec<String> = filters
+            .iter()
+            .map(|(_, filter)| {
+                let decision = syscall.and_then(|syscall| rules::decision(filter.spec, syscall));
+                let found: BTreeSet<_> = arguments(decision)
+                    .map(|args| filter.program.run(&call(filter.spec, number, args)))
+                    .map(|run| run.verdict.name())
+                    .collect();
+                found.into_iter().collect::<Vec<_>>().join("|")
+            })
+            .collect();
+        match rows.last_mut() {
+            Some(last) if syscall.is_none() && last.name == name && last.verdicts == verdicts => {
+                last.numbers = format!("{from}-{number}");
+            }
+            _ => {
+                from = number;
+                rows.push(Row {
+                    numbers: number.to_string(),
+                    name: name.to_owned(),
+                    verdicts,
+                });
             }
         }
     }
-    found.into_iter().collect::<Vec<_>>().join("|")
+    rows
 }
 
-fn lay_out(rows: &[(String, String, Vec<String>)]) -> String {
-    let width = |column: usize| {
-        rows.iter()
-            .map(|(_, _, verdicts)| verdicts[column].len())
-            .max()
-            .unwrap_or(0)
-    };
+/// Arguments that bring out every verdict that `decision` can come to.
+fn arguments(decision: Option<Decision>) -> impl Iterator<Item = [u64; 6]> {
+    let values = decision.map_or_else(|| vec![0, 1, u64::MAX], telling_values_for);
+    let seconds = values.clone();
+    values.into_iter().flat_map(move |first| {
+        seconds.clone().into_iter().flat_map(move |second| {
+            // In the second shape all but the family vary, for it is a socket's first.
+            [
+                [first, second, first, second, 0, 0],
+                [2, first, second, second, 0, 0],
+            ]
+        })
+    })
+}
+
+/// One verdict when all specs agree, otherwise one for each of them.
+fn lay_out(specs: &[&str], rows: &[Row]) -> String {
     let mut text = String::new();
-    for (number, name, verdicts) in rows {
-        let mut line = format!("{number:8}{name:24}");
-        for (column, verdict) in verdicts.iter().enumerate() {
-            write!(line, "{verdict:0$}", width(column) + 2).unwrap();
+    for Row {
+        numbers,
+        name,
+        verdicts,
+    } in rows
+    {
+        write!(text, "{numbers:7} {name:23}").unwrap();
+        match verdicts.as_slice() {
+            [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+                write!(text, " {first}").unwrap();
+            }
+            several => {
+                for (spec, verdict) in specs.iter().zip(several) {
+                    write!(text, " {spec}:{verdict}").unwrap();
+                }
+            }
         }
-        text.push_str(line.trim_end());
         text.push('\n');
     }
     text

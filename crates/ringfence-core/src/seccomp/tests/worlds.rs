@@ -1,11 +1,12 @@
 //! Specs and calls to test with.
 
 use super::super::decision::{Call, Decision, Look};
-use super::super::rules;
 use super::super::spec::{
-    Arch, FilterSpec, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
-    UnixSockets,
+    Arch, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc,
+    Tracing, UnixSockets,
 };
+use super::super::table::Syscall;
+use super::super::{Program, compile, rules};
 
 /// `AUDIT_ARCH_I386`.
 pub(super) const I386: u32 = 0x4000_0003;
@@ -30,6 +31,12 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
         .map(|inet| FilterSpec { inet, ..spec })
     });
     vary(&mut specs, |spec| {
+        [HostProcesses::Hidden, HostProcesses::InSight].map(|host_processes| FilterSpec {
+            host_processes,
+            ..spec
+        })
+    });
+    vary(&mut specs, |spec| {
         [SystemIpc::Own, SystemIpc::Shared].map(|ipc| FilterSpec { ipc, ..spec })
     });
     vary(&mut specs, |spec| {
@@ -51,7 +58,12 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
         [Tracing::Inner, Tracing::Refused].map(|tracing| FilterSpec { tracing, ..spec })
     });
     vary(&mut specs, |spec| {
-        [UnixSockets::Open, UnixSockets::Refused].map(|unix| FilterSpec { unix, ..spec })
+        [
+            UnixSockets::Brokered,
+            UnixSockets::Open,
+            UnixSockets::Refused,
+        ]
+        .map(|unix| FilterSpec { unix, ..spec })
     });
     specs
 }
@@ -64,7 +76,7 @@ fn vary<const N: usize>(
 }
 
 /// The specs whose verdicts are on record, by name.
-pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 6] {
+pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 7] {
     let namespaces = FilterSpec::namespaces(arch);
     let strictest = FilterSpec::strictest(arch);
     [
@@ -74,6 +86,13 @@ pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 6] {
             FilterSpec {
                 set_id_bits: SetIdBits::Allowed,
                 tracing: Tracing::Inner,
+                ..namespaces
+            },
+        ),
+        (
+            "brokered",
+            FilterSpec {
+                unix: UnixSockets::Brokered,
                 ..namespaces
             },
         ),
@@ -109,12 +128,17 @@ pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 6] {
 
 /// Every look that any rule can come to, whatever the spec.
 pub(super) fn every_look() -> Vec<&'static Look> {
+    looks(
+        every_spec()
+            .into_iter()
+            .flat_map(rules::rules)
+            .map(|rule| rule.decision),
+    )
+}
+
+fn looks(decisions: impl Iterator<Item = Decision>) -> Vec<&'static Look> {
     let mut looks: Vec<&'static Look> = Vec::new();
-    let mut waiting: Vec<Decision> = every_spec()
-        .into_iter()
-        .flat_map(rules::rules)
-        .map(|rule| rule.decision)
-        .collect();
+    let mut waiting: Vec<Decision> = decisions.collect();
     while let Some(decision) = waiting.pop() {
         let Decision::Look(look) = decision else {
             continue;
@@ -131,8 +155,17 @@ pub(super) fn every_look() -> Vec<&'static Look> {
 
 /// Values that some rule cares about, and their neighbours, with and without an upper word.
 pub(super) fn telling_values() -> Vec<u64> {
+    values(&every_look())
+}
+
+/// The same for what one decision can come to.
+pub(super) fn telling_values_for(decision: Decision) -> Vec<u64> {
+    values(&looks(std::iter::once(decision)))
+}
+
+fn values(looks: &[&Look]) -> Vec<u64> {
     let mut values = vec![0, 1, u64::MAX, 1 << 31, 1 << 32, 1 << 63];
-    for look in every_look() {
+    for look in looks {
         values.push(look.mask);
         values.push(!look.mask);
         values.push(look.mask & look.mask.wrapping_neg());
@@ -140,7 +173,7 @@ pub(super) fn telling_values() -> Vec<u64> {
     }
     let near: Vec<u64> = values
         .iter()
-        .flat_map(|value| [value ^ 1, value + u64::from(*value < u64::MAX)])
+        .flat_map(|value| [value ^ 1, value.saturating_add(1)])
         .collect();
     values.extend(near);
     let tall: Vec<u64> = values
@@ -151,6 +184,38 @@ pub(super) fn telling_values() -> Vec<u64> {
     values.sort_unstable();
     values.dedup();
     values
+}
+
+/// A spec and its program, built once.
+pub(super) struct Filter {
+    pub(super) spec: FilterSpec,
+    pub(super) program: Program,
+}
+
+impl Filter {
+    pub(super) fn new(spec: FilterSpec) -> Self {
+        Self {
+            spec,
+            program: compile(spec),
+        }
+    }
+
+    /// What the program says to a native call, by its short name.
+    pub(super) fn says(&self, name: &str, args: &[u64]) -> &'static str {
+        let call = Syscall::named(name).unwrap();
+        let number = u32::from(call.number(self.spec.arch).unwrap());
+        let mut six = [0; 6];
+        six[..args.len()].copy_from_slice(args);
+        self.program
+            .run(&native(self.spec, number, six))
+            .verdict
+            .name()
+    }
+}
+
+/// Every filter there is.
+pub(super) fn every_filter() -> Vec<Filter> {
+    every_spec().into_iter().map(Filter::new).collect()
 }
 
 /// A native call.

@@ -1,0 +1,240 @@
+//! What the rules look for in arguments, apart from sockets.
+//!
+//! Constants are the kernel's, written out: this crate knows no system headers. Each look says
+//! with its mask which bits the kernel reads; see [`super::decision`] for why that matters.
+
+use super::decision::{Argument, Case, Decision, Errno, INT, LONG, Look};
+use super::rules::{allow, case, refuse};
+
+/// All `CLONE_NEW*` bits of `clone`. The bit of `CLONE_NEWTIME` is missing on purpose: in this call
+/// it belongs to the exit signal, and the kernel cuts that byte off before it reads flags.
+const CLONE_NEW: u64 = 0x7e02_0000;
+
+pub(super) static CLONE_FLAGS: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "without CLONE_NEW*",
+        &[0],
+        allow("processes and threads in the namespaces they were born in"),
+    )],
+    // The kernel takes the low 32 bits of the register and drops the rest.
+    mask: CLONE_NEW,
+    otherwise: refuse(
+        Errno::Eperm,
+        "a new user namespace gives back every capability, and with it the kernel's mount and \
+         network code",
+    ),
+    what: "flags",
+};
+
+/// What may be unshared: things of the process itself. Everything else is refused, so a flag that
+/// a later kernel gives a meaning (as `UNSHARE_EMPTY_MNTNS`, which implies a mount namespace) is
+/// closed before anybody here has heard of it.
+const UNSHARE_OWN: u64 =
+    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+const CLONE_VM: u64 = 0x0000_0100;
+const CLONE_FS: u64 = 0x0000_0200;
+const CLONE_FILES: u64 = 0x0000_0400;
+const CLONE_SIGHAND: u64 = 0x0000_0800;
+const CLONE_THREAD: u64 = 0x0001_0000;
+const CLONE_SYSVSEM: u64 = 0x0004_0000;
+
+pub(super) static UNSHARE_FLAGS: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "only things of the process itself",
+        &[0],
+        allow("a private table of descriptors, directories or semaphore undos"),
+    )],
+    mask: LONG & !UNSHARE_OWN,
+    otherwise: refuse(
+        Errno::Eperm,
+        "a new namespace, or a flag that may mean one on a later kernel",
+    ),
+    what: "flags",
+};
+
+pub(super) static PRLIMIT_TARGET: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "the caller",
+        &[0],
+        allow("a process may read and lower its own limits"),
+    )],
+    mask: INT,
+    otherwise: Decision::Look(&PRLIMIT_CHANGE),
+    what: "process",
+};
+
+static PRLIMIT_CHANGE: Look = Look {
+    argument: Argument::Third,
+    cases: &[case(
+        "none",
+        &[0],
+        allow("reading the limits of others changes nothing"),
+    )],
+    mask: LONG,
+    otherwise: refuse(
+        Errno::Eperm,
+        "a limit set on another process can end it, and it may be one of the host's",
+    ),
+    what: "new limit",
+};
+
+pub(super) static TARGET: Look = Look {
+    argument: Argument::First,
+    cases: SELF,
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "process",
+};
+
+/// `PRIO_PROCESS`; the other kinds name groups and whole users.
+pub(super) static PRIORITY_KIND: Look = Look {
+    argument: Argument::First,
+    cases: &[case("PRIO_PROCESS", &[0], Decision::Look(&PRIORITY_TARGET))],
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "kind",
+};
+
+/// `IOPRIO_WHO_PROCESS`, which is numbered differently.
+pub(super) static IO_PRIORITY_KIND: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "IOPRIO_WHO_PROCESS",
+        &[1],
+        Decision::Look(&PRIORITY_TARGET),
+    )],
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "kind",
+};
+
+static PRIORITY_TARGET: Look = Look {
+    argument: Argument::Second,
+    cases: SELF,
+    mask: INT,
+    otherwise: OTHERS_REFUSED,
+    what: "process",
+};
+
+const SELF: &[Case] = &[case(
+    "the caller",
+    &[0],
+    allow("a process may place and slow itself"),
+)];
+
+const OTHERS_REFUSED: Decision = refuse(
+    Errno::Eperm,
+    "slows or moves another process, which may be one of the host's",
+);
+
+/// The kernel declares the request as 32 bits, so any upper word reaches the same code.
+pub(super) static IOCTL_REQUEST: Look = Look {
+    argument: Argument::Second,
+    cases: &[
+        case(
+            "TIOCSTI, TIOCLINUX",
+            &[0x5412, 0x541c],
+            refuse(
+                Errno::Eperm,
+                "types into the terminal, for the shell outside to read",
+            ),
+        ),
+        case(
+            "TIOCSETD, TIOCCONS",
+            &[0x5423, 0x541d],
+            refuse(
+                Errno::Eperm,
+                "rewires the terminal: line disciplines and console output",
+            ),
+        ),
+        case(
+            "snapshots of btrfs and bcachefs",
+            &[0x5000_9401, 0x5000_9417, 0x4020_bc10, 0x4030_bc1d],
+            refuse(
+                Errno::Eperm,
+                "a snapshot copies a tree below its mounts, and so without what is masked there",
+            ),
+        ),
+    ],
+    mask: INT,
+    otherwise: allow("devices are few, and what can be opened is held by other layers"),
+    what: "request",
+};
+
+/// `S_ISUID` and `S_ISGID`.
+const SET_ID: u64 = 0o6000;
+
+pub(super) static CHMOD_MODE: Look = Look {
+    argument: Argument::Second,
+    cases: CHMOD_CASES,
+    mask: SET_ID,
+    otherwise: CHMOD_REFUSED,
+    what: "mode",
+};
+
+pub(super) static FCHMODAT_MODE: Look = Look {
+    argument: Argument::Third,
+    cases: CHMOD_CASES,
+    mask: SET_ID,
+    otherwise: CHMOD_REFUSED,
+    what: "mode",
+};
+
+const CHMOD_CASES: &[Case] = &[case(
+    "without set-id bits",
+    &[0],
+    allow("ordinary permissions of files within reach"),
+)];
+
+const CHMOD_REFUSED: Decision = refuse(
+    Errno::Eperm,
+    "a set-id program left behind would later run with its owner's rights, outside",
+);
+
+/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`.
+const NEW_LISTENER: u64 = 1 << 3;
+
+pub(super) static SECCOMP_FLAGS: Look = Look {
+    argument: Argument::Second,
+    cases: &[case(
+        "without a listener",
+        &[0],
+        allow("a further filter can only take more away"),
+    )],
+    mask: NEW_LISTENER,
+    otherwise: refuse(
+        Errno::Eperm,
+        "one listener at most fits into a chain of filters, and it is the session's",
+    ),
+    what: "flags",
+};
+
+/// `PER_LINUX32`, `UNAME26` and `ADDR_NO_RANDOMIZE`: what `setarch`, debuggers and thread
+/// sanitizers use, and what changes nothing but the caller's own view.
+const HARMLESS_PERSONA: u64 = 0x0000_0008 | 0x0002_0000 | 0x0004_0000;
+
+pub(super) static PERSONA: Look = Look {
+    argument: Argument::First,
+    cases: &[case("a question", &[INT], allow("asks without changing"))],
+    mask: INT,
+    otherwise: Decision::Look(&PERSONA_BITS),
+    what: "persona",
+};
+
+static PERSONA_BITS: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "Linux, with 32-bit name, old version or fixed addresses",
+        &[0],
+        allow("changes nothing but the caller's own view"),
+    )],
+    mask: INT & !HARMLESS_PERSONA,
+    otherwise: refuse(
+        Errno::Eperm,
+        "old personalities make memory executable or page zero usable, and are rarely tested",
+    ),
+    what: "persona",
+};

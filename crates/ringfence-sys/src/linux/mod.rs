@@ -1,0 +1,41 @@
+//! Linux on `x86_64` and `aarch64`, one file per mechanism.
+//!
+//! rustix is used wherever it has the call; [`raw`] is for those it lacks.
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("ringfence knows the Linux system calls of x86_64 and aarch64 only");
+
+pub mod capabilities;
+pub mod cgroup;
+pub mod descriptors;
+pub mod events;
+pub mod exec;
+pub mod failure;
+pub mod fdpath;
+pub mod files;
+pub mod keyring;
+pub mod landlock;
+pub mod loopback;
+pub mod mountinfo;
+pub mod mounts;
+pub mod namespaces;
+pub mod notify;
+pub mod oldmounts;
+pub mod probe;
+pub mod process;
+pub mod procfs;
+mod raw;
+pub mod seccomp;
+pub mod signals;
+pub mod sockets;
+pub mod spawn;
+mod stack;
+pub mod statmount;
+mod subject;
+pub mod switches;
+pub mod terminal;
+pub mod wait;
+
+pub use rustix::io::Errno;
+pub use rustix::process::{Pid, Signal};
+pub use subject::Subject;

@@ -1,0 +1,251 @@
+//! The acts of a plan, ready to be carried out.
+//!
+//! [`Ready::carry_out`] runs between fork and exec: it allocates nothing and reports by value.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ringfence_core::plan::{LandlockPlan, Listing, Scopes, TcpRules};
+use ringfence_core::policy::{Access, Found};
+use ringfence_sys::files::{self, CWD};
+use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Restrict, Ruleset, Scope};
+use ringfence_sys::namespaces::{IdMap, map_ids};
+use ringfence_sys::process::{self, Limit, LimitedResource};
+use ringfence_sys::procfs::ProcDir;
+use ringfence_sys::seccomp::{self, Load, SockFilter};
+use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback, sockets};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::stdio::{stderr, stdin, stdout};
+
+use super::root::RootBuild;
+use crate::launch::LaunchError;
+
+/// An act with everything it needs.
+#[derive(Debug)]
+pub(super) enum Ready {
+    Capabilities,
+    Descriptors,
+    Ids {
+        user: IdMap,
+        group: IdMap,
+    },
+    Keyring,
+    Landlock(LandlockBuild),
+    Limits(Vec<(LimitedResource, Limit)>),
+    Loopback,
+    Privileges,
+    Root(RootBuild),
+    /// With the socket over which the supervisor gets the calls it is asked about, if any.
+    Seccomp(Vec<SockFilter>, Option<OwnedFd>),
+}
+
+/// What the kernel refused, and which part of an act it was.
+pub(super) type Refused = (u32, Errno);
+
+impl Ready {
+    /// Does it, in the child. `keep` are the descriptors that stay open.
+    pub(super) fn carry_out(
+        &self,
+        subject: &Subject,
+        keep: [BorrowedFd<'_>; 4],
+    ) -> Result<(), Refused> {
+        let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
+        match self {
+            Self::Capabilities => whole(drop_capabilities(subject)),
+            Self::Descriptors => whole(close_others(subject, keep)),
+            Self::Ids { user, group } => whole(
+                ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
+            ),
+            Self::Keyring => whole(keyring::join_new_session(subject)),
+            Self::Landlock(build) => build.restrict(subject),
+            Self::Limits(limits) => whole(set_limits(subject, limits)),
+            Self::Loopback => whole(loopback::bring_up(subject)),
+            Self::Privileges => whole(process::no_new_privs(subject)),
+            Self::Root(build) => build.enter(subject),
+            Self::Seccomp(program, listener) => {
+                whole(load_filter(subject, program, listener.as_ref()))
+            }
+        }
+    }
+
+    /// What a failure's number means, in words.
+    pub(super) fn describe(&self, detail: u32) -> Option<String> {
+        match self {
+            Self::Root(build) => build.describe(detail),
+            Self::Landlock(build) => build.describe(detail),
+            _ => None,
+        }
+    }
+}
+
+/// Empties every set of capabilities.
+fn drop_capabilities(subject: &Subject) -> Result<(), Errno> {
+    match capabilities::drop_all(subject) {
+        // Who never had a capability may not bound them either; `no_new_privs` does it instead.
+        Err(Errno::PERM) if capabilities::read()?.permitted == 0 => capabilities::clear(subject),
+        other => other,
+    }
+}
+
+/// Closes everything above standard error but what the session itself needs.
+fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 4]) -> Result<(), Errno> {
+    let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
+    keep.sort_unstable();
+    let mut from = 3;
+    for kept in keep {
+        if kept > from {
+            descriptors::close_between(subject, from, kept - 1)?;
+        }
+        from = from.max(kept + 1);
+    }
+    descriptors::close_from(subject, from)
+}
+
+fn load_filter(
+    subject: &Subject,
+    program: &[SockFilter],
+    supervisor: Option<&OwnedFd>,
+) -> Result<(), Errno> {
+    let Some(supervisor) = supervisor else {
+        return seccomp::load(subject, program, Load::empty());
+    };
+    // A signal must not make a call be asked about twice; kernels before 5.19 cannot help it.
+    let listener = match seccomp::load_with_listener(subject, program, Load::WAIT_KILLABLE_RECV) {
+        Err(Errno::INVAL) => seccomp::load_with_listener(subject, program, Load::empty())?,
+        other => other?,
+    };
+    sockets::send(supervisor, b"l", &[listener.as_fd()])
+}
+
+fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
+    for (resource, limit) in limits {
+        process::set_limit(subject, *resource, *limit)?;
+    }
+    Ok(())
+}
+
+/// A ruleset to be made inside the new root.
+#[derive(Debug)]
+pub(super) struct LandlockBuild {
+    abi: u32,
+    handled: Handled,
+    rules: Vec<(CString, AccessFs)>,
+}
+
+impl LandlockBuild {
+    pub(super) fn new(plan: &LandlockPlan) -> Result<Self, LaunchError> {
+        let handled = Handled {
+            fs: AccessFs::of_abi(plan.abi),
+            net: match plan.tcp {
+                TcpRules::Refused => AccessNet::BIND_TCP | AccessNet::CONNECT_TCP,
+                TcpRules::Unhandled => AccessNet::empty(),
+            },
+            scope: match plan.scopes {
+                Scopes::None => Scope::empty(),
+                Scopes::SignalsAndAbstractSockets => Scope::of_abi(plan.abi),
+            },
+        };
+        let mut rules = Vec::with_capacity(plan.rules.len() + 2);
+        if plan.listing == Listing::Allowed {
+            rules.push((c"/".to_owned(), AccessFs::READ_DIR));
+        }
+        for rule in &plan.rules {
+            let path = CString::new(rule.path.as_path().as_os_str().as_bytes())
+                .map_err(|_| LaunchError::Nul { what: "a path" })?;
+            let device = rule.path.as_path().starts_with("/dev");
+            let mut rights = rights(rule.access) & handled.fs;
+            if device {
+                rights |= AccessFs::IOCTL_DEV & handled.fs;
+            }
+            if rule.found != Found::Directory {
+                rights &= AccessFs::FOR_FILES;
+            }
+            rules.push((path, rights));
+        }
+        Ok(Self {
+            abi: plan.abi,
+            handled,
+            rules,
+        })
+    }
+
+    /// Grants one more directory: the session's own.
+    pub(super) fn allow_writing(&mut self, path: &Path) -> Result<(), LaunchError> {
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| LaunchError::Nul { what: "a path" })?;
+        let rights = rights(Access::Write) & self.handled.fs;
+        self.rules.push((path, rights));
+        Ok(())
+    }
+
+    fn describe(&self, detail: u32) -> Option<String> {
+        let index = usize::try_from(detail).ok()?.checked_sub(1)?;
+        let (path, _) = self.rules.get(index)?;
+        Some(ringfence_core::text::printable_bytes(path.to_bytes()))
+    }
+
+    fn restrict(&self, subject: &Subject) -> Result<(), Refused> {
+        let whole = |errno| (0, errno);
+        let ruleset = Ruleset::new(self.abi, self.handled).map_err(whole)?;
+        let mut number = 0;
+        for (path, rights) in &self.rules {
+            number += 1;
+            files::pin_exact(CWD, path)
+                .and_then(|object| ruleset.allow_path(object.as_fd(), *rights))
+                .map_err(|errno| (number, errno))?;
+        }
+        for stream in [stdin(), stdout(), stderr()] {
+            self.allow_stream(&ruleset, stream).map_err(whole)?;
+        }
+        let flags = if self.abi >= 7 {
+            // Without this nothing that the command is denied would ever be recorded.
+            Restrict::LOG_NEW_EXEC_ON
+        } else {
+            Restrict::empty()
+        };
+        ruleset.restrict_self(subject, flags).map_err(whole)
+    }
+
+    /// A terminal or file that the command already holds may be opened again by its number, with
+    /// the rights it has: scripts write to `/dev/stderr`. Never with more.
+    fn allow_stream(&self, ruleset: &Ruleset, stream: BorrowedFd<'_>) -> Result<(), Errno> {
+        let kind = match files::identify(stream) {
+            Ok(identity) => identity.kind,
+            // A closed stream has nothing to allow.
+            Err(Errno::BADF) => return Ok(()),
+            Err(errno) => return Err(errno),
+        };
+        let device = match kind {
+            files::Kind::CharacterDevice => AccessFs::IOCTL_DEV,
+            files::Kind::Regular => AccessFs::empty(),
+            _ => return Ok(()),
+        };
+        let mode = fcntl_getfl(stream)? & OFlags::RWMODE;
+        let mut rights = device;
+        if mode == OFlags::RDONLY || mode == OFlags::RDWR {
+            rights |= AccessFs::READ_FILE;
+        }
+        if mode == OFlags::WRONLY || mode == OFlags::RDWR {
+            rights |= AccessFs::WRITE_FILE | AccessFs::TRUNCATE;
+        }
+        ruleset.allow_path(stream, rights & self.handled.fs)
+    }
+}
+
+/// What a level of access means to Landlock.
+fn rights(access: Access) -> AccessFs {
+    let read = AccessFs::READ_FILE | AccessFs::READ_DIR;
+    match access {
+        Access::None => AccessFs::empty(),
+        Access::Read => read,
+        Access::Execute => read | AccessFs::EXECUTE,
+        // Devices cannot be made by anybody inside; commands to devices are for `/dev` only.
+        Access::Write => AccessFs::all()
+            .difference(AccessFs::MAKE_CHAR)
+            .difference(AccessFs::MAKE_BLOCK)
+            .difference(AccessFs::IOCTL_DEV)
+            .difference(AccessFs::RESOLVE_UNIX),
+    }
+}

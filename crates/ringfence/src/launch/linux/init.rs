@@ -1,0 +1,307 @@
+//! The first process of a session.
+//!
+//! It carries out the plan, starts the command and stays: it reaps what is orphaned, passes
+//! signals on, and says how the command ended. In a pid namespace the kernel ends everything else
+//! when it goes, for any reason. Without one it is the parent of every orphan, and ends them
+//! itself, pass by pass, until none is left.
+//!
+//! Everything here runs after a fork in a process that may have had threads: no allocation, no
+//! lock, no log, no panic.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use ringfence_core::plan::Step;
+use ringfence_sys::exec::{self, StringArray};
+use ringfence_sys::failure::Failure;
+use ringfence_sys::process::{self, Dumpable};
+use ringfence_sys::procfs::ProcDir;
+use ringfence_sys::signals::{self, Mask, SentBy, SignalFd};
+use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::wait::{self, Child, Ended};
+use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, mounts};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
+
+use super::acts::Ready;
+use super::wire;
+
+/// All that the inside of a session needs, laid out before it exists.
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub(super) boundary: Boundary,
+    pub(super) acts: Vec<(Step, Ready)>,
+    pub(super) fail_at: Option<Step>,
+    pub(super) directory: CString,
+    pub(super) programs: Vec<CString>,
+    pub(super) arguments: StringArray,
+    pub(super) environment: StringArray,
+    /// Says which act failed; its silence says that the command runs.
+    pub(super) failure: OwnedFd,
+    /// Says how the command ended.
+    pub(super) end: OwnedFd,
+    /// Says when each step was done, if somebody wants to know.
+    pub(super) timeline: Option<OwnedFd>,
+    /// The supervisor's ends of both pipes, which the first process has copies of at birth.
+    pub(super) outer: [RawFd; 2],
+}
+
+/// What keeps the processes of a session together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Boundary {
+    /// Descent: orphans become children of the first process.
+    Descent,
+    /// A pid namespace, whose init the first process is.
+    PidNamespace,
+}
+
+/// The status of a first process that could not do its work; the pipe says why.
+const FAILED: u8 = 125;
+
+impl Inside {
+    /// Lets go of everything but the acts, which explain failures.
+    pub(super) fn release(self) -> Vec<(Step, Ready)> {
+        self.acts
+    }
+
+    /// The descriptors that stay open in the first process.
+    fn kept(&self) -> [BorrowedFd<'_>; 4] {
+        let listener = self.acts.iter().find_map(|(_, act)| match act {
+            Ready::Seccomp(_, listener) => listener.as_ref(),
+            _ => None,
+        });
+        [
+            self.failure.as_fd(),
+            self.end.as_fd(),
+            self.timeline.as_ref().unwrap_or(&self.end).as_fd(),
+            listener.unwrap_or(&self.end).as_fd(),
+        ]
+    }
+
+    fn mark(&self, step: Step) {
+        if let Some(timeline) = &self.timeline {
+            wire::send_mark(timeline.as_fd(), step);
+        }
+    }
+
+    fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
+        let act = Step::ALL.iter().position(|known| *known == step);
+        let failure = Failure {
+            act: act
+                .and_then(|act| u16::try_from(act).ok())
+                .unwrap_or(u16::MAX),
+            errno,
+            detail,
+        };
+        // If nobody listens any more there is nobody to tell.
+        let _ = failure.send(&self.failure);
+        FAILED
+    }
+}
+
+/// The life of the first process; its result is its exit status.
+pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
+    inside.mark(Step::Namespaces);
+    if let Err(errno) = tie_to_parent(subject, inside) {
+        return inside.fail(Step::Namespaces, 0, errno);
+    }
+    for (step, act) in &inside.acts {
+        if inside.fail_at == Some(*step) {
+            return inside.fail(*step, 0, Errno::IO);
+        }
+        if let Err((detail, errno)) = act.carry_out(subject, inside.kept()) {
+            return inside.fail(*step, detail, errno);
+        }
+        inside.mark(*step);
+    }
+    let started = mounts::change_directory_to(subject, &inside.directory)
+        .and_then(|()| process::set_dumpable(subject, Dumpable::No))
+        .and_then(|()| signals::reset_dispositions(subject));
+    if let Err(errno) = started {
+        return inside.fail(Step::Init, 0, errno);
+    }
+    let signals = match all_signals()
+        .block()
+        .and_then(|_| SignalFd::new(all_signals()))
+    {
+        Ok(signals) => signals,
+        Err(errno) => return inside.fail(Step::Init, 0, errno),
+    };
+    if inside.fail_at == Some(Step::Init) {
+        return inside.fail(Step::Init, 0, Errno::IO);
+    }
+    inside.mark(Step::Init);
+    let command = match Spawn::new(Memory::Shared).start(inside, become_command) {
+        Ok(command) => command,
+        Err(errno) => return inside.fail(Step::Command, 0, errno),
+    };
+    // The command runs, or has said why not: in both cases this pipe has done its work.
+    if close(subject, inside.failure.as_raw_fd()).is_err() {
+        return FAILED;
+    }
+    let ended = watch(&command, &signals, inside.end.as_fd());
+    if inside.boundary == Boundary::Descent {
+        end_descendants();
+    }
+    if let Some(ended) = ended {
+        wire::send_end(inside.end.as_fd(), ended);
+    }
+    0
+}
+
+/// Makes sure that this process never outlives its supervisor.
+fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
+    match inside.boundary {
+        // It must live long enough to end the others; it hears of the end by the pipe.
+        Boundary::Descent => process::become_subreaper(subject)?,
+        Boundary::PidNamespace => process::die_with_parent(subject, None, Signal::KILL)?,
+    }
+    // The parent cannot be seen from in here. If it went before the request above, nobody but
+    // this process holds the other end of its pipe any more.
+    for outer in inside.outer {
+        close(subject, outer)?;
+    }
+    let mut watched = [PollFd::new(&inside.end, PollFlags::empty())];
+    let none = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut watched, Some(&none))?;
+    if watched[0].revents().contains(PollFlags::ERR) {
+        return Err(Errno::SRCH);
+    }
+    Ok(())
+}
+
+fn close(subject: &Subject, number: RawFd) -> Result<(), Errno> {
+    let number = number.unsigned_abs();
+    descriptors::close_between(subject, number, number)
+}
+
+fn all_signals() -> Mask {
+    let mut mask = Mask::EMPTY;
+    for signal in 1..=64 {
+        mask = mask.with(signal);
+    }
+    mask
+}
+
+/// Becomes the command, or says why not.
+fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
+    if inside.fail_at == Some(Step::Command) {
+        return inside.fail(Step::Command, 0, Errno::IO);
+    }
+    let clean = descriptors::close_from_at_exec(subject, 3).and_then(|()| Mask::EMPTY.restore());
+    if let Err(errno) = clean {
+        return inside.fail(Step::Command, 0, errno);
+    }
+    // As a shell does: a name that is nowhere is "not found"; one that is somewhere and cannot be
+    // run is that, even if later directories have nothing.
+    let mut answer = Errno::NOENT;
+    for program in &inside.programs {
+        let errno = exec::execve(subject, program, &inside.arguments, &inside.environment);
+        match errno {
+            Errno::NOENT | Errno::NOTDIR => {}
+            Errno::ACCESS => answer = errno,
+            other => {
+                answer = other;
+                break;
+            }
+        }
+    }
+    inside.fail(Step::Command, 1, answer)
+}
+
+/// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.
+fn watch(command: &Child, signals: &SignalFd, end: BorrowedFd<'_>) -> Option<Ended> {
+    loop {
+        let mut watched = [
+            PollFd::new(command, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+            PollFd::from_borrowed_fd(end, PollFlags::empty()),
+        ];
+        if poll(&mut watched, None).is_err() {
+            continue;
+        }
+        let abandoned = watched[2].revents().contains(PollFlags::ERR);
+        while let Ok(Some(arrived)) = signals.take() {
+            // A terminal's keys reach the command by themselves: it is in the same group.
+            if arrived.sent_by == SentBy::Process {
+                pass_on(command, arrived.signal);
+            }
+        }
+        if let Some(ended) = reap(command) {
+            return Some(ended);
+        }
+        if abandoned {
+            return None;
+        }
+    }
+}
+
+/// Ends every descendant, however it tried to get away.
+///
+/// Whoever loses its parent becomes a child of this process, and a child cannot be mistaken for
+/// another process before it is reaped here. So each pass ends all children there are, and when
+/// none is left there is no descendant left either.
+fn end_descendants() {
+    let mut buffer = [0; 4096];
+    loop {
+        let listed = ProcDir::open()
+            .and_then(|proc_dir| children(&proc_dir, &mut buffer))
+            .unwrap_or_default();
+        let mut rest = listed;
+        while let Some((pid, after)) = next_number(rest) {
+            rest = after;
+            if let Some(pid) = Pid::from_raw(pid) {
+                // It may have ended in this very moment.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+        // Sleeps until one has ended: either one that was killed above, or a newborn's parent.
+        if wait::wait_any() == Err(Errno::CHILD) {
+            return;
+        }
+    }
+}
+
+/// The numbers of our children, as far as they fit; the rest is for the next pass.
+fn children<'b>(proc_dir: &ProcDir, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    let file = proc_dir.open_file(c"thread-self/children", OFlags::RDONLY)?;
+    let count = rustix::io::read(&file, &mut *buffer)?;
+    Ok(buffer.get(..count).unwrap_or_default())
+}
+
+/// Splits one decimal number off; a number that the buffer cut short is left out.
+fn next_number(text: &[u8]) -> Option<(i32, &[u8])> {
+    let end = text.iter().position(|byte| *byte == b' ')?;
+    let mut number: i32 = 0;
+    for byte in text.get(..end)? {
+        let digit = i32::from(byte.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        number = number.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some((number, text.get(end + 1..)?))
+}
+
+/// Reaps everything that has ended; `Some` if the command is among it.
+fn reap(command: &Child) -> Option<Ended> {
+    let mut found = None;
+    while let Ok(Some((pid, ended))) = wait::reap_any() {
+        if pid == command.pid() {
+            found = Some(ended);
+        }
+    }
+    found
+}
+
+fn pass_on(command: &Child, signal: i32) {
+    // An orphan's end is for us; everything else is for the command.
+    let child_ended: i32 = Signal::CHILD.as_raw();
+    if signal == child_ended {
+        return;
+    }
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // It may have ended in this very moment.
+        let _ = command.signal(signal);
+    }
+}

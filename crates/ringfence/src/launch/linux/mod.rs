@@ -1,0 +1,17 @@
+//! Launching on Linux.
+//!
+//! One child is born in the new namespaces and carries out every act of the plan, in order. It
+//! then stays as the session's first process and starts the command, so both are held by the
+//! same restrictions, and the kernel ends everything inside when the first process goes.
+
+mod acts;
+mod broker;
+mod init;
+mod prepare;
+mod root;
+mod running;
+mod tmp;
+mod wire;
+
+pub use prepare::{Prepared, prepare};
+pub use running::{Running, Signals};

@@ -1,0 +1,415 @@
+//! Plan –prepare→ prepared: all opening, allocating and looking up.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringfence_core::path::AbsPath;
+use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
+use ringfence_core::policy::{Access, EnvVerdict, Policy};
+use ringfence_core::seccomp::{self, UnixSockets};
+use ringfence_sys::exec::StringArray;
+use ringfence_sys::namespaces::{IdMap, Namespaces};
+use ringfence_sys::process::{Limit, LimitedResource};
+use ringfence_sys::seccomp::SockFilter;
+use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::{Errno, sockets};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::acts::{LandlockBuild, Ready};
+use super::broker::Broker;
+use super::init::{Boundary, Inside};
+use super::root;
+use super::running::Running;
+use super::tmp::SessionTmp;
+use super::wire;
+use crate::launch::{Command, LaunchError, Options, Timeline};
+
+/// A launch with nothing left to look up.
+#[derive(Debug)]
+#[must_use = "nothing has started yet"]
+pub struct Prepared {
+    inside: Inside,
+    namespaces: Namespaces,
+    failure: OwnedFd,
+    end: OwnedFd,
+    wall: Option<u64>,
+    names: Vec<PathBuf>,
+    plan: Plan,
+    program: PathBuf,
+    tmp: Option<SessionTmp>,
+    timeline: Option<OwnedFd>,
+    asked_over: Option<OwnedFd>,
+}
+
+/// Opens, allocates and looks up everything that a launch needs.
+///
+/// # Errors
+///
+/// Every [`LaunchError`]; nothing has been started or changed.
+pub fn prepare(
+    policy: &Policy,
+    plan: &Plan,
+    command: &Command,
+    options: Options,
+) -> Result<Prepared, LaunchError> {
+    if !plan.may_launch() {
+        return Err(LaunchError::Gaps {
+            gaps: plan.gaps().to_vec(),
+        });
+    }
+    let boundary = boundary(plan.engine())?;
+    let mut environment = environment(policy, command)?;
+    let tmp = match plan.engine() {
+        Engine::Landlock => Some(SessionTmp::new(&mut environment)?),
+        _ => None,
+    };
+    let mut acts = Vec::new();
+    let mut namespaces = Namespaces::empty();
+    let mut wall = None;
+    let mut names = Vec::new();
+    let mut asked_over = None;
+    for act in plan.acts() {
+        let step = act.step();
+        if options.danger_without == Some(step) {
+            continue;
+        }
+        match act {
+            Act::Namespaces { network } => {
+                namespaces = Namespaces::USER
+                    | Namespaces::MOUNT
+                    | Namespaces::PID
+                    | Namespaces::IPC
+                    | Namespaces::UTS
+                    | Namespaces::CGROUP;
+                if *network == NetworkNamespace::Own {
+                    namespaces |= Namespaces::NET;
+                }
+            }
+            Act::Names { absent } => {
+                names = absent
+                    .iter()
+                    .map(|name| name.as_path().to_owned())
+                    .collect();
+            }
+            Act::Limits { bounds } => {
+                let mut limits = Vec::new();
+                for (name, bound) in bounds {
+                    if *name == LimitName::Wall {
+                        wall = Some(*bound);
+                    } else if let Some(resource) = resource(*name) {
+                        limits.push((resource, exactly(*bound)));
+                    }
+                }
+                if plan.engine() != Engine::Track {
+                    // Exactly one: a host that pipes dumps into a program skips those of this
+                    // size only, and no handler outside may be made to look at what runs inside.
+                    limits.push((LimitedResource::Core, exactly(1)));
+                }
+                acts.push((step, Ready::Limits(limits)));
+            }
+            other => {
+                if let Some(mut ready) = ready(other)? {
+                    if let (Ready::Landlock(build), Some(tmp)) = (&mut ready, &tmp) {
+                        build.allow_writing(tmp.path())?;
+                    }
+                    if let (Ready::Seccomp(_, inner), Act::Seccomp(spec)) = (&mut ready, other)
+                        && spec.unix == UnixSockets::Brokered
+                    {
+                        let (outer_end, inner_end) =
+                            sockets::pair().map_err(|errno| refused("open a socket", errno))?;
+                        *inner = Some(inner_end);
+                        asked_over = Some(outer_end);
+                    }
+                    acts.push((step, ready));
+                }
+            }
+        }
+    }
+    let restricted = plan.engine() != Engine::Track;
+    if restricted && !acts.iter().any(|(step, _)| *step == Step::Limits) {
+        let no_dumps = vec![(LimitedResource::Core, exactly(1))];
+        acts.push((Step::Limits, Ready::Limits(no_dumps)));
+        acts.sort_by_key(|(step, _)| *step);
+    }
+    let directory = directory(policy, &command.directory)?;
+    let programs = programs(command, &environment)?;
+    let (failure, failure_inside) = pipe("open a pipe")?;
+    let (end, end_inside) = pipe("open a pipe")?;
+    let (timeline, timeline_inside) = match options.timeline {
+        Timeline::Off => (None, None),
+        Timeline::On => {
+            let (outer, inner) = pipe("open a pipe")?;
+            (Some(outer), Some(inner))
+        }
+    };
+    let inside = Inside {
+        boundary,
+        timeline: timeline_inside,
+        acts,
+        fail_at: options.fail_at,
+        directory,
+        programs,
+        arguments: arguments(command)?,
+        environment: StringArray::new(environment),
+        failure: failure_inside,
+        end: end_inside,
+        outer: [failure.as_raw_fd(), end.as_raw_fd()],
+    };
+    Ok(Prepared {
+        inside,
+        namespaces,
+        failure,
+        end,
+        wall,
+        names,
+        plan: plan.clone(),
+        program: PathBuf::from(&command.program),
+        tmp,
+        timeline,
+        asked_over,
+    })
+}
+
+impl Prepared {
+    /// Starts the session and returns once the command runs.
+    ///
+    /// The calling process is not restricted and may have threads. The session ends when the
+    /// calling thread does, so call this from one that lives long enough.
+    ///
+    /// # Errors
+    ///
+    /// On any [`LaunchError`] no code of the command has run, and nothing is left.
+    pub fn spawn(mut self) -> Result<Running, LaunchError> {
+        let asked = wire::now();
+        let born = Spawn::new(Memory::Copied)
+            .namespaces(self.namespaces)
+            .start(&mut self.inside, super::init::live);
+        let child = born.map_err(|errno| LaunchError::Act {
+            step: crate::launch::StepName(Step::Namespaces),
+            object: None,
+            source: errno.into(),
+        })?;
+        let Self {
+            inside,
+            failure,
+            end,
+            wall,
+            names,
+            plan,
+            program,
+            tmp,
+            timeline,
+            asked_over,
+            namespaces,
+        } = self;
+        let boundary = inside.boundary;
+        // Our copies of the inside's ends must go, or their silence would never be heard.
+        let acts = inside.release();
+        let running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        let mut running = running.started(&failure, &acts, &program)?;
+        if let Some(socket) = asked_over {
+            running.broker = Some(broker(&socket, namespaces)?);
+        }
+        if let Some(timeline) = timeline {
+            running.timeline = marks(asked, &timeline);
+        }
+        Ok(running)
+    }
+}
+
+/// Receives the calls that the filter asks about.
+fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchError> {
+    let mut message = [0; 1];
+    let received = sockets::receive(socket, &mut message)
+        .map_err(|errno| refused("receive the filter's listener", errno))?;
+    let [listener, ..] = received.descriptors;
+    let listener =
+        listener.ok_or_else(|| refused("receive the filter's listener", Errno::BADMSG))?;
+    let network = if namespaces.contains(Namespaces::NET) {
+        NetworkNamespace::Own
+    } else {
+        NetworkNamespace::Shared
+    };
+    Ok(Broker::new(listener, network))
+}
+
+fn refused(what: &str, errno: Errno) -> LaunchError {
+    LaunchError::Prepare {
+        what: what.to_owned(),
+        source: errno.into(),
+    }
+}
+
+/// How long each step took, from the request to the command.
+fn marks(asked: Duration, timeline: &OwnedFd) -> Vec<(Step, Duration)> {
+    let mut before = asked;
+    let mut marks = wire::receive_marks(timeline);
+    marks.push((Step::Command, wire::now()));
+    for (_, mark) in &mut marks {
+        let took = mark.saturating_sub(before);
+        before = *mark;
+        *mark = took;
+    }
+    marks
+}
+
+fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
+    match engine {
+        Engine::Namespaces => Ok(Boundary::PidNamespace),
+        Engine::Landlock | Engine::Track => {
+            // Without this list the first process could not find those it has to end.
+            std::fs::metadata("/proc/thread-self/children").map_err(|source| {
+                LaunchError::Prepare {
+                    what: "find the children of a process in /proc".to_owned(),
+                    source,
+                }
+            })?;
+            Ok(Boundary::Descent)
+        }
+        other => Err(LaunchError::Engine { engine: other }),
+    }
+}
+
+fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
+    Ok(Some(match act {
+        Act::Keyring => Ready::Keyring,
+        Act::Ids => Ready::Ids {
+            user: IdMap::same(rustix::process::geteuid().as_raw()),
+            group: IdMap::same(rustix::process::getegid().as_raw()),
+        },
+        Act::Root { base, mounts } => {
+            let build = root::lay_out(*base, mounts).map_err(|source| LaunchError::Prepare {
+                what: "lay out the new root".to_owned(),
+                source,
+            })?;
+            Ready::Root(build)
+        }
+        Act::Loopback => Ready::Loopback,
+        Act::Descriptors => Ready::Descriptors,
+        Act::Capabilities => Ready::Capabilities,
+        Act::Privileges => Ready::Privileges,
+        Act::Landlock(plan) => Ready::Landlock(LandlockBuild::new(plan)?),
+        Act::Seccomp(spec) => {
+            let program = seccomp::compile(*spec);
+            let instructions = program.instructions().iter();
+            let filter = instructions.map(|instruction| SockFilter {
+                code: instruction.code,
+                jt: instruction.jt,
+                jf: instruction.jf,
+                k: instruction.k,
+            });
+            Ready::Seccomp(filter.collect(), None)
+        }
+        // Done elsewhere: before the birth, or by being born.
+        _ => return Ok(None),
+    }))
+}
+
+fn resource(name: LimitName) -> Option<LimitedResource> {
+    match name {
+        LimitName::Cpu => Some(LimitedResource::Cpu),
+        LimitName::Processes => Some(LimitedResource::Nproc),
+        LimitName::Files => Some(LimitedResource::Nofile),
+        LimitName::FileSize => Some(LimitedResource::Fsize),
+        _ => None,
+    }
+}
+
+fn exactly(bound: u64) -> Limit {
+    Limit {
+        current: Some(bound),
+        maximum: Some(bound),
+    }
+}
+
+/// The variables that pass and those that are set, as `NAME=VALUE`.
+fn environment(policy: &Policy, command: &Command) -> Result<Vec<CString>, LaunchError> {
+    let rules = policy.environment();
+    let mut out: Vec<CString> = Vec::new();
+    let mut names: Vec<&OsStr> = Vec::new();
+    let mut push = |name: &OsStr, value: &OsStr| {
+        let mut text = Vec::with_capacity(name.len() + value.len() + 1);
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'=');
+        text.extend_from_slice(value.as_bytes());
+        let text = CString::new(text).map_err(|_| LaunchError::Nul { what: "a variable" })?;
+        out.push(text);
+        Ok(())
+    };
+    for (name, value) in &command.environment {
+        // Of two variables with one name programs see the first, so only that one counts.
+        if names.contains(&name.as_os_str()) || name.is_empty() {
+            continue;
+        }
+        names.push(name);
+        // A name that is not text is on nobody's list.
+        let verdict = name.to_str().map(|name| rules.verdict(name));
+        if matches!(verdict, Some(EnvVerdict::Passes(_)))
+            || (verdict.is_none() && policy.only_tracks())
+        {
+            push(name, value)?;
+        }
+    }
+    for (name, value) in rules.set() {
+        push(OsStr::new(name), OsStr::new(&value.value))?;
+    }
+    Ok(out)
+}
+
+fn directory(policy: &Policy, directory: &Path) -> Result<CString, LaunchError> {
+    let hidden = || LaunchError::Directory {
+        directory: directory.to_owned(),
+    };
+    let path = AbsPath::parse(directory).map_err(|_| hidden())?;
+    if policy.files().access(&path).access == Access::None {
+        return Err(hidden());
+    }
+    CString::new(directory.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul {
+        what: "the working directory",
+    })
+}
+
+fn arguments(command: &Command) -> Result<StringArray, LaunchError> {
+    std::iter::once(&command.program)
+        .chain(&command.arguments)
+        .map(|argument| {
+            CString::new(argument.as_bytes()).map_err(|_| LaunchError::Nul {
+                what: "an argument",
+            })
+        })
+        .collect()
+}
+
+/// Where the program may be, in the order in which a shell would look.
+fn programs(command: &Command, environment: &[CString]) -> Result<Vec<CString>, LaunchError> {
+    let nul = |_| LaunchError::Nul {
+        what: "the program's name",
+    };
+    let name = command.program.as_bytes();
+    if name.is_empty() || name.contains(&b'/') {
+        return Ok(vec![CString::new(name).map_err(nul)?]);
+    }
+    let path = environment
+        .iter()
+        .find_map(|variable| variable.to_bytes().strip_prefix(b"PATH="))
+        .unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
+    path.split(|byte| *byte == b':')
+        .map(|directory| {
+            // An empty entry means the working directory.
+            let directory = if directory.is_empty() {
+                b"."
+            } else {
+                directory
+            };
+            let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(name));
+            CString::new(path.as_os_str().as_bytes()).map_err(nul)
+        })
+        .collect()
+}
+
+fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused(what, errno))
+}

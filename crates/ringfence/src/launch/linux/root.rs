@@ -1,0 +1,463 @@
+//! The new root, mount by mount.
+//!
+//! Everything private comes from one small file system in memory, the scratch: temporary
+//! directories, masks, `/dev`, and the root itself where it starts from nothing. Its directories
+//! are made before anything is mounted, so nothing is ever created in a tree of the host's.
+//!
+//! Sources were pinned when the launch was prepared. A mount can only be cloned inside its own
+//! namespace, so each is opened once more in here, without following a link, and must be the very
+//! file that was pinned; from then on only that descriptor is used.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_core::path::AbsPath;
+use ringfence_core::plan::{Base, Mount, MountKind};
+use ringfence_core::policy::{Access, Found};
+use ringfence_sys::files::{self, CWD, Identity};
+use ringfence_sys::mounts::{
+    self, Attributes, Change, Filesystem, Propagation, Reach, mount_setattr, move_mount, open_tree,
+};
+use ringfence_sys::{Errno, Subject, process};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+
+/// Everything the child needs to build a root, laid out before the fork.
+#[derive(Debug)]
+pub(super) struct RootBuild {
+    base: Access,
+    scratch_size: Option<CString>,
+    /// Made in the scratch, in order.
+    create: Vec<Create>,
+    mounts: Vec<Placed>,
+    /// Keeps the sources from being reused by other files.
+    _pins: Vec<OwnedFd>,
+}
+
+/// Something made in the scratch.
+#[derive(Debug)]
+struct Create {
+    path: CString,
+    what: Made,
+}
+
+#[derive(Debug)]
+enum Made {
+    Directory(Mode),
+    File(Mode),
+    Link(CString),
+}
+
+/// A mount and where it goes.
+#[derive(Debug)]
+struct Placed {
+    /// Below the new root, without the leading slash; `.` for the root itself.
+    at: CString,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A tree of the host's.
+    Host {
+        path: CString,
+        identity: Identity,
+        attributes: Attributes,
+    },
+    /// A directory or file of the scratch.
+    Scratch {
+        path: CString,
+        attributes: Attributes,
+    },
+    Proc,
+    Terminals,
+}
+
+/// Devices every program expects, with the numbers that they must have.
+const DEVICES: [(&str, (u32, u32)); 6] = [
+    ("full", (1, 7)),
+    ("null", (1, 3)),
+    ("random", (1, 8)),
+    ("tty", (5, 0)),
+    ("urandom", (1, 9)),
+    ("zero", (1, 5)),
+];
+
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("ptmx", "pts/ptmx"),
+    ("stderr", "/proc/self/fd/2"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+];
+
+/// A directory anybody can list and nobody can write.
+const LISTED: Mode = Mode::from_raw_mode(0o555);
+/// A directory of the scratch that only holds mount points.
+const PLAIN: Mode = Mode::from_raw_mode(0o755);
+/// A temporary directory.
+const STICKY: Mode = Mode::from_raw_mode(0o1777);
+/// A file that nobody can open.
+const CLOSED: Mode = Mode::from_raw_mode(0o000);
+
+/// Lays a root out and pins its sources.
+pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
+    let mut layout = Layout {
+        build: RootBuild {
+            base: match base {
+                Base::Empty => Access::None,
+                Base::Host { access } => access,
+            },
+            scratch_size: None,
+            create: Vec::new(),
+            mounts: Vec::new(),
+            _pins: Vec::new(),
+        },
+        private: Vec::new(),
+    };
+    layout.make("mask", Made::Directory(LISTED))?;
+    layout.make("closed", Made::File(CLOSED))?;
+    if base == Base::Empty {
+        layout.make("root", Made::Directory(PLAIN))?;
+        layout.private.push((AbsPath::root(), "root".into()));
+        layout.root_links()?;
+    }
+    // The base itself carries the access of the root.
+    let mounts = mounts.iter().filter(|mount| mount.at != AbsPath::root());
+    for (index, mount) in mounts.clone().enumerate() {
+        let has_children = mounts
+            .clone()
+            .any(|other| other.at != mount.at && mount.at.covers(&other.at));
+        layout.place(index, mount, has_children)?;
+    }
+    Ok(layout.build)
+}
+
+struct Layout {
+    build: RootBuild,
+    /// Directories of the scratch by where they will be seen.
+    private: Vec<(AbsPath, PathBuf)>,
+}
+
+impl Layout {
+    fn make(&mut self, path: impl AsRef<Path>, what: Made) -> io::Result<()> {
+        let path = c_string(path.as_ref())?;
+        if !self.build.create.iter().any(|known| known.path == path) {
+            self.build.create.push(Create { path, what });
+        }
+        Ok(())
+    }
+
+    /// Links such as `/bin` that lead to places which are mounted by their real names.
+    fn root_links(&mut self) -> io::Result<()> {
+        for entry in std::fs::read_dir("/")? {
+            let entry = entry?;
+            if entry.file_type()?.is_symlink() {
+                let target = std::fs::read_link(entry.path())?;
+                let path = Path::new("root").join(entry.file_name());
+                self.make(path, Made::Link(c_string(&target)?))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, index: usize, mount: &Mount, has_children: bool) -> io::Result<()> {
+        let directory = !matches!(
+            mount.kind,
+            MountKind::Device { .. }
+                | MountKind::Mask {
+                    over: Found::File | Found::Other
+                }
+        ) && !self.is_file(mount)?;
+        self.make_target(&mount.at, directory)?;
+        let at = inside(&mount.at)?;
+        let harmless = Attributes::NOSUID | Attributes::NODEV;
+        let kind = match &mount.kind {
+            MountKind::Bind { access } => {
+                self.shadow(&mount.at);
+                self.host(mount.at.as_path(), harmless | attributes(*access))?
+            }
+            MountKind::Device { access } => {
+                self.host(mount.at.as_path(), Attributes::NOSUID | attributes(*access))?
+            }
+            MountKind::Mask {
+                over: Found::Directory,
+            } => {
+                let own = has_children.then(|| format!("mask{index}"));
+                if let Some(own) = &own {
+                    self.make(own, Made::Directory(PLAIN))?;
+                    self.private.push((mount.at.clone(), own.into()));
+                }
+                Kind::Scratch {
+                    path: c_string(Path::new(own.as_deref().unwrap_or("mask")))?,
+                    attributes: harmless | Attributes::RDONLY | Attributes::NOEXEC,
+                }
+            }
+            MountKind::Mask { .. } => Kind::Scratch {
+                path: c"closed".to_owned(),
+                attributes: harmless | Attributes::RDONLY | Attributes::NOEXEC,
+            },
+            MountKind::Tmpfs { size } => {
+                let own = format!("tmp{index}");
+                self.make(&own, Made::Directory(STICKY))?;
+                self.private.push((mount.at.clone(), own.clone().into()));
+                if let Some(size) = size {
+                    self.build.scratch_size = Some(c_string(Path::new(&size.to_string()))?);
+                }
+                Kind::Scratch {
+                    path: c_string(Path::new(&own))?,
+                    attributes: harmless,
+                }
+            }
+            MountKind::Devices => return self.devices(&mount.at),
+            MountKind::Proc => Kind::Proc,
+            _ => {
+                return Err(io::Error::other(
+                    "a mount of a kind this launcher does not know",
+                ));
+            }
+        };
+        self.build.mounts.push(Placed { at, kind });
+        Ok(())
+    }
+
+    /// A tree of the host's hides what the scratch has around it.
+    fn shadow(&mut self, at: &AbsPath) {
+        self.private.retain(|(private, _)| !at.covers(private));
+        self.private.push((at.clone(), PathBuf::new()));
+    }
+
+    fn is_file(&self, mount: &Mount) -> io::Result<bool> {
+        match mount.kind {
+            MountKind::Bind { .. } => Ok(!std::fs::symlink_metadata(mount.at.as_path())?.is_dir()),
+            _ => Ok(false),
+        }
+    }
+
+    /// Makes the place for a mount, if it lies in the scratch.
+    fn make_target(&mut self, at: &AbsPath, directory: bool) -> io::Result<()> {
+        let around = self
+            .private
+            .iter()
+            .filter(|(private, _)| private != at && private.covers(at))
+            .max_by_key(|(private, _)| private.depth());
+        let Some((private, scratch)) = around.filter(|(_, scratch)| scratch != Path::new(""))
+        else {
+            return Ok(());
+        };
+        let below = at.as_path().strip_prefix(private.as_path());
+        let below = below.map_err(io::Error::other)?.to_owned();
+        let mut path = scratch.clone();
+        let parts = below.components().count();
+        for (index, part) in below.components().enumerate() {
+            path.push(part);
+            let what = if index + 1 < parts || directory {
+                Made::Directory(PLAIN)
+            } else {
+                Made::File(CLOSED)
+            };
+            self.make(&path, what)?;
+        }
+        Ok(())
+    }
+
+    fn host(&mut self, path: &Path, attributes: Attributes) -> io::Result<Kind> {
+        let path = c_string(path)?;
+        let pin = files::pin_exact(CWD, &path)?;
+        let identity = files::identify(&pin)?;
+        self.build._pins.push(pin);
+        Ok(Kind::Host {
+            path,
+            identity,
+            attributes,
+        })
+    }
+
+    fn devices(&mut self, at: &AbsPath) -> io::Result<()> {
+        self.make("dev", Made::Directory(PLAIN))?;
+        self.private.push((at.clone(), "dev".into()));
+        self.make("dev/pts", Made::Directory(PLAIN))?;
+        for (name, target) in DEVICE_LINKS {
+            let target = c_string(Path::new(target))?;
+            self.make(Path::new("dev").join(name), Made::Link(target))?;
+        }
+        self.build.mounts.push(Placed {
+            at: inside(at)?,
+            kind: Kind::Scratch {
+                path: c"dev".to_owned(),
+                attributes: Attributes::NOSUID
+                    | Attributes::NODEV
+                    | Attributes::NOEXEC
+                    | Attributes::RDONLY,
+            },
+        });
+        for (name, number) in DEVICES {
+            self.make(Path::new("dev").join(name), Made::File(CLOSED))?;
+            let path = Path::new("/dev").join(name);
+            let kind = self.host(&path, Attributes::NOSUID | Attributes::NOEXEC)?;
+            if !matches!(&kind, Kind::Host { identity, .. }
+                if identity.kind == files::Kind::CharacterDevice && identity.stands_for == number)
+            {
+                let text = format!("{} is not the device it should be", path.display());
+                return Err(io::Error::other(text));
+            }
+            let at = inside(&at.below(name))?;
+            self.build.mounts.push(Placed { at, kind });
+        }
+        self.build.mounts.push(Placed {
+            at: inside(&at.below("pts"))?,
+            kind: Kind::Terminals,
+        });
+        Ok(())
+    }
+}
+
+fn attributes(access: Access) -> Attributes {
+    match access {
+        Access::None | Access::Read => Attributes::RDONLY | Attributes::NOEXEC,
+        Access::Execute => Attributes::RDONLY,
+        Access::Write => Attributes::empty(),
+    }
+}
+
+fn c_string(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+/// A path as seen from the new root's own directory.
+fn inside(path: &AbsPath) -> io::Result<CString> {
+    let below = path.as_path().strip_prefix("/").unwrap_or(path.as_path());
+    if below.as_os_str().is_empty() {
+        return Ok(c".".to_owned());
+    }
+    c_string(below)
+}
+
+impl RootBuild {
+    /// What a failure's number means, in words.
+    pub(super) fn describe(&self, detail: u32) -> Option<String> {
+        let index = usize::try_from(detail).ok()?.checked_sub(1)?;
+        let placed = self.mounts.get(index)?;
+        let at = ringfence_core::text::printable_bytes(placed.at.to_bytes());
+        Some(format!("/{at}"))
+    }
+
+    /// Builds the root and enters it. Runs in the child.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer, and which mount it was: one more than its index, or zero.
+    pub(super) fn enter(&self, subject: &Subject) -> Result<(), (u32, Errno)> {
+        // The modes below are meant as they are written.
+        let mask = process::set_umask(subject, 0);
+        let scratch = self.scratch().map_err(|errno| (0, errno))?;
+        process::set_umask(subject, mask);
+        let root = self
+            .base(subject, scratch.as_fd())
+            .map_err(|errno| (0, errno))?;
+        move_mount(subject, root.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
+        let mut number = 0;
+        for placed in &self.mounts {
+            number += 1;
+            placed
+                .mount(subject, root.as_fd(), scratch.as_fd())
+                .map_err(|errno| (number, errno))?;
+        }
+        mounts::pivot_root(subject, root.as_fd()).map_err(|errno| (0, errno))
+    }
+
+    /// The scratch, with everything in it that anybody will see.
+    fn scratch(&self) -> Result<OwnedFd, Errno> {
+        let memory = Filesystem::open(c"tmpfs")?;
+        memory.set(c"mode", c"0755")?;
+        if let Some(size) = &self.scratch_size {
+            memory.set(c"size", size)?;
+        }
+        let scratch = memory.mount(Attributes::NOSUID | Attributes::NODEV)?;
+        for create in &self.create {
+            match &create.what {
+                Made::Directory(mode) => rustix::fs::mkdirat(&scratch, &*create.path, *mode)?,
+                Made::File(mode) => {
+                    rustix::fs::mknodat(&scratch, &*create.path, FileType::RegularFile, *mode, 0)?
+                }
+                Made::Link(target) => rustix::fs::symlinkat(&**target, &scratch, &*create.path)?,
+            }
+        }
+        Ok(scratch)
+    }
+
+    fn base(&self, subject: &Subject, scratch: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+        let harmless = Attributes::NOSUID | Attributes::NODEV;
+        let (tree, set) = match self.base {
+            Access::None => (
+                open_tree(scratch, c"root", Reach::Single)?,
+                harmless | Attributes::RDONLY,
+            ),
+            access => (
+                open_tree(CWD, c"/", Reach::Recursive)?,
+                harmless | attributes(access),
+            ),
+        };
+        let change = Change::forbid(set).with_propagation(Propagation::Private);
+        mount_setattr(subject, tree.as_fd(), c"", change, Reach::Recursive)?;
+        Ok(tree)
+    }
+}
+
+impl Placed {
+    fn mount(
+        &self,
+        subject: &Subject,
+        root: BorrowedFd<'_>,
+        scratch: BorrowedFd<'_>,
+    ) -> Result<(), Errno> {
+        let tree = match &self.kind {
+            Kind::Host {
+                path,
+                identity,
+                attributes,
+            } => {
+                let source = files::pin_exact(CWD, path)?;
+                if !same(&files::identify(&source)?, identity) {
+                    return Err(Errno::STALE);
+                }
+                let tree = open_tree(source.as_fd(), c"", Reach::Recursive)?;
+                forbid(subject, tree.as_fd(), *attributes)?;
+                tree
+            }
+            Kind::Scratch { path, attributes } => {
+                let tree = open_tree(scratch, path, Reach::Single)?;
+                forbid(subject, tree.as_fd(), *attributes)?;
+                tree
+            }
+            Kind::Proc => Filesystem::open(c"proc")?.mount(
+                Attributes::NOSUID | Attributes::NODEV | Attributes::NOEXEC | Attributes::RDONLY,
+            )?,
+            Kind::Terminals => {
+                let terminals = Filesystem::open(c"devpts")?;
+                terminals.set(c"ptmxmode", c"0666")?;
+                terminals.set(c"mode", c"0620")?;
+                terminals.mount(Attributes::NOSUID | Attributes::NOEXEC)?
+            }
+        };
+        let target = files::openat2(
+            root,
+            &self.at,
+            OFlags::PATH | OFlags::NOFOLLOW,
+            Mode::empty(),
+            ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+        )?;
+        move_mount(subject, tree.as_fd(), target.as_fd(), c"")
+    }
+}
+
+fn forbid(subject: &Subject, tree: BorrowedFd<'_>, set: Attributes) -> Result<(), Errno> {
+    let change = Change::forbid(set).with_propagation(Propagation::Private);
+    mount_setattr(subject, tree, c"", change, Reach::Recursive)
+}
+
+fn same(a: &Identity, b: &Identity) -> bool {
+    (a.device, a.inode, a.kind) == (b.device, b.inode, b.kind)
+}

@@ -1,0 +1,315 @@
+//! A session that runs, seen from outside.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ringfence_core::plan::{Plan, Step};
+use ringfence_sys::failure::Failure;
+use ringfence_sys::signals::{Mask, SentBy, SignalFd};
+use ringfence_sys::wait::{Child, Ended};
+use ringfence_sys::{Errno, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::acts::Ready;
+use super::broker::Broker;
+use super::init::Boundary;
+use super::tmp::SessionTmp;
+use super::wire;
+use crate::launch::{Cause, LaunchError, NameFound, Report, StepName};
+
+/// How long a first process may take to end its descendants.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A session: its first process, and through it everything the command started.
+///
+/// Dropping it ends the session.
+#[derive(Debug)]
+pub struct Running {
+    first: Child,
+    boundary: Boundary,
+    /// Its closing tells the first process that nobody waits any more.
+    end: Option<OwnedFd>,
+    wall: Option<u64>,
+    started: Instant,
+    names: Vec<PathBuf>,
+    plan: Plan,
+    _tmp: Option<SessionTmp>,
+    pub(super) timeline: Vec<(Step, Duration)>,
+    pub(super) broker: Option<Broker>,
+    reaped: bool,
+}
+
+impl Running {
+    pub(super) fn new(
+        first: Child,
+        boundary: Boundary,
+        end: OwnedFd,
+        wall: Option<u64>,
+        names: Vec<PathBuf>,
+        plan: Plan,
+        tmp: Option<SessionTmp>,
+    ) -> Self {
+        Self {
+            first,
+            boundary,
+            end: Some(end),
+            wall,
+            started: Instant::now(),
+            names,
+            plan,
+            _tmp: tmp,
+            timeline: Vec::new(),
+            broker: None,
+            reaped: false,
+        }
+    }
+
+    /// Waits until the command runs, or something has refused.
+    pub(super) fn started(
+        mut self,
+        failure: &OwnedFd,
+        acts: &[(Step, Ready)],
+        program: &Path,
+    ) -> Result<Self, LaunchError> {
+        let refused = Failure::receive(failure);
+        let error = match refused {
+            Ok(None) => return Ok(self),
+            Ok(Some(failure)) => explain(failure, acts, program),
+            Err(errno) => LaunchError::Prepare {
+                what: "hear from the session's first process".to_owned(),
+                source: errno.into(),
+            },
+        };
+        self.kill();
+        Err(error)
+    }
+
+    /// How long each step of the launch took, if that was asked for.
+    pub fn timeline(&self) -> &[(Step, Duration)] {
+        &self.timeline
+    }
+
+    /// The number of the session's first process on this host.
+    pub fn id(&self) -> i32 {
+        self.first.pid().as_raw_nonzero().get()
+    }
+
+    /// Ends the session now: everything in it, whatever it does about signals.
+    pub fn kill(&mut self) {
+        if self.reaped {
+            return;
+        }
+        if self.boundary == Boundary::Descent {
+            // The first process has to end the others before it may go itself.
+            self.end = None;
+            self.first_ends_within(PATIENCE);
+        }
+        if !self.reaped {
+            // Already gone is as good as ended.
+            let _ = self.first.signal(Signal::KILL);
+            self.reaped = self.first.wait().is_ok();
+        }
+    }
+
+    fn first_ends_within(&mut self, patience: Duration) {
+        let timeout = timespec(patience);
+        let mut watched = [PollFd::new(&self.first, PollFlags::IN)];
+        let ended = poll(&mut watched, Some(&timeout)).is_ok_and(|count| count > 0);
+        if ended {
+            self.reaped = self.first.wait().is_ok();
+        }
+    }
+
+    /// Passes a signal on to the command.
+    ///
+    /// # Errors
+    ///
+    /// The session is over.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(self.first.signal(signal)?)
+    }
+
+    /// Waits until the session is over.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait(self) -> io::Result<Report> {
+        self.watch(None)
+    }
+
+    /// Waits until the session is over, and passes on the signals that ask a program to end.
+    ///
+    /// For a program whose whole purpose is this session: the signals stay blocked in the calling
+    /// thread.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
+        self.watch(Some(signals))
+    }
+
+    fn watch(mut self, signals: Option<&Signals>) -> io::Result<Report> {
+        let cause = loop {
+            let left = self.time_left();
+            if left == Some(Duration::ZERO) {
+                self.kill();
+                break Cause::WallTime;
+            }
+            let timeout = left.map(timespec);
+            let first = PollFd::new(&self.first, PollFlags::IN);
+            // What is not there is watched as the first process once more.
+            let mut watched = [
+                first.clone(),
+                self.broker.as_ref().map_or_else(
+                    || first.clone(),
+                    |broker| PollFd::new(broker, PollFlags::IN),
+                ),
+                signals.map_or_else(
+                    || first.clone(),
+                    |signals| PollFd::new(&signals.0, PollFlags::IN),
+                ),
+            ];
+            match poll(&mut watched, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let over = watched[0].revents().contains(PollFlags::IN);
+            let asked = watched[1].revents().contains(PollFlags::IN);
+            if let Some(broker) = self.broker.as_ref().filter(|_| asked && !over) {
+                broker.serve();
+            }
+            if let Some(signals) = signals {
+                signals.pass_on(&self.first)?;
+            }
+            if over {
+                break self.ended()?;
+            }
+        };
+        let names = std::mem::take(&mut self.names);
+        Ok(Report {
+            engine: self.plan.engine(),
+            cause,
+            gaps: self.plan.gaps().to_vec(),
+            names: names.into_iter().filter_map(put_aside).collect(),
+        })
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        let wall = Duration::from_secs(self.wall?);
+        Some(wall.saturating_sub(self.started.elapsed()))
+    }
+
+    fn ended(&mut self) -> io::Result<Cause> {
+        self.first.wait()?;
+        self.reaped = true;
+        let message = match &self.end {
+            Some(end) => wire::receive_end(end)?,
+            None => None,
+        };
+        Ok(match message {
+            Some(Ended::Exited(status)) => Cause::Exited { status },
+            Some(Ended::Killed { signal }) => Cause::Killed { signal },
+            None => Cause::Ended,
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Signals that a program whose whole purpose is one session passes on to it.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    const PASSED_ON: [Signal; 7] = [
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::TERM,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::WINCH,
+    ];
+
+    /// Blocks them in the calling thread and listens. Call it before anything is started.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn listen() -> io::Result<Self> {
+        let mut mask = Mask::EMPTY;
+        for signal in Self::PASSED_ON {
+            mask = mask.with(signal.as_raw());
+        }
+        mask.block()?;
+        Ok(Self(SignalFd::new(mask)?))
+    }
+
+    fn pass_on(&self, first: &Child) -> io::Result<()> {
+        while let Some(arrived) = self.0.take()? {
+            // What the terminal sends goes to its whole foreground group, the command included.
+            if arrived.sent_by == SentBy::Kernel {
+                continue;
+            }
+            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
+                let _ = first.signal(signal);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
+
+fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchError {
+    let step = Step::ALL
+        .get(usize::from(failure.act))
+        .copied()
+        .unwrap_or(Step::Init);
+    let source = io::Error::from(failure.errno);
+    let program = || program.to_owned();
+    match (step, failure.detail, failure.errno) {
+        (Step::Command, 1, Errno::NOENT | Errno::NOTDIR) => {
+            LaunchError::NotFound { program: program() }
+        }
+        (Step::Command, 1, _) => LaunchError::NotExecutable {
+            program: program(),
+            source,
+        },
+        _ => LaunchError::Act {
+            step: StepName(step),
+            object: acts
+                .iter()
+                .find(|(known, _)| *known == step)
+                .and_then(|(_, act)| act.describe(failure.detail)),
+            source,
+        },
+    }
+}
+
+/// Puts a protected name that the session made out of the way, so that nothing outside obeys it.
+fn put_aside(path: PathBuf) -> Option<NameFound> {
+    std::fs::symlink_metadata(&path).ok()?;
+    let mut moved = path.clone().into_os_string();
+    moved.push(".refused-by-ringfence");
+    let moved = PathBuf::from(moved);
+    let free = std::fs::symlink_metadata(&moved).is_err();
+    let done = free && std::fs::rename(&path, &moved).is_ok();
+    Some(NameFound {
+        path,
+        moved_to: done.then_some(moved),
+    })
+}

@@ -1,0 +1,72 @@
+//! A temporary directory for sessions that see the host's tree.
+//!
+//! Without mounts of its own a session cannot have a private `/tmp`. It gets a directory with a
+//! name nobody can guess, which the usual variables point to, and which goes with it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_sys::process::fill_random;
+
+use crate::launch::LaunchError;
+
+/// The variables that programs look for a temporary directory in.
+const VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+
+/// A directory that is removed with its session.
+#[derive(Debug)]
+pub(super) struct SessionTmp(PathBuf);
+
+impl SessionTmp {
+    /// Makes the directory and points the variables to it.
+    pub(super) fn new(environment: &mut Vec<CString>) -> Result<Self, LaunchError> {
+        let refused = |source| LaunchError::Prepare {
+            what: "make a temporary directory for the session".to_owned(),
+            source,
+        };
+        let mut random = [0_u8; 12];
+        fill_random(&mut random).map_err(|errno| refused(errno.into()))?;
+        let mut name = "ringfence-".to_owned();
+        for byte in random {
+            name.push_str(&format!("{byte:02x}"));
+        }
+        // Canonical, since the rule for it follows no link.
+        let parent = std::env::temp_dir().canonicalize().map_err(refused)?;
+        let path = parent.join(name);
+        // Refuses what is already there, whatever it is.
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(refused)?;
+        let tmp = Self(path);
+        for variable in VARIABLES {
+            environment.retain(|known| !has_name(known, variable));
+            let mut text = format!("{variable}=").into_bytes();
+            text.extend_from_slice(tmp.0.as_os_str().as_bytes());
+            let text = CString::new(text).map_err(|error| refused(io::Error::other(error)))?;
+            environment.push(text);
+        }
+        Ok(tmp)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+fn has_name(variable: &CString, name: &str) -> bool {
+    variable
+        .to_bytes()
+        .strip_prefix(name.as_bytes())
+        .is_some_and(|rest| rest.first() == Some(&b'='))
+}
+
+impl Drop for SessionTmp {
+    fn drop(&mut self) {
+        // Follows no link. What cannot be removed stays readable by its owner alone.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,80 @@
+//! What the first process of a session tells its supervisor.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use ringfence_core::plan::Step;
+
+use ringfence_sys::Errno;
+use ringfence_sys::wait::Ended;
+use rustix::io::{read, retry_on_intr, write};
+use rustix::time::{ClockId, clock_gettime};
+
+/// How the command ended, as it travels: two bytes of mark, the manner, the number.
+const BYTES: usize = 4;
+const MARK: [u8; 2] = *b"rf";
+const EXITED: u8 = 0;
+const KILLED: u8 = 1;
+
+/// Sends how the command ended. Nothing can be done if the supervisor is gone.
+pub(super) fn send_end(pipe: BorrowedFd<'_>, ended: Ended) {
+    let (manner, number) = match ended {
+        Ended::Exited(status) => (EXITED, status),
+        Ended::Killed { signal } => (KILLED, signal.to_le_bytes()[0]),
+    };
+    let message = [MARK[0], MARK[1], manner, number];
+    let _ = retry_on_intr(|| write(pipe, &message));
+}
+
+/// Reads how the command ended; `None` if the first process went without a word.
+pub(super) fn receive_end(pipe: impl AsFd) -> Result<Option<Ended>, Errno> {
+    let mut message = [0; BYTES];
+    let count = retry_on_intr(|| read(pipe.as_fd(), &mut message))?;
+    let [m0, m1, manner, number] = message;
+    if count != BYTES || [m0, m1] != MARK {
+        return Ok(None);
+    }
+    Ok(match manner {
+        EXITED => Some(Ended::Exited(number)),
+        KILLED => Some(Ended::Killed {
+            signal: i32::from(number),
+        }),
+        _ => None,
+    })
+}
+
+/// When a step was done, as it travels: the step, then nanoseconds on the monotonic clock.
+const MARK_BYTES: usize = 9;
+
+/// The monotonic clock, which all processes share.
+pub(super) fn now() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(
+        now.tv_sec.unsigned_abs(),
+        now.tv_nsec.try_into().unwrap_or(0),
+    )
+}
+
+/// Says that a step is done.
+pub(super) fn send_mark(pipe: BorrowedFd<'_>, step: Step) {
+    let position = Step::ALL.iter().position(|known| *known == step);
+    let position = position.and_then(|position| u8::try_from(position).ok());
+    let nanoseconds = u64::try_from(now().as_nanos()).unwrap_or(u64::MAX);
+    let [n0, n1, n2, n3, n4, n5, n6, n7] = nanoseconds.to_ne_bytes();
+    let message = [position.unwrap_or(u8::MAX), n0, n1, n2, n3, n4, n5, n6, n7];
+    let _ = retry_on_intr(|| write(pipe, &message));
+}
+
+/// Reads every mark that was sent.
+pub(super) fn receive_marks(pipe: impl AsFd) -> Vec<(Step, Duration)> {
+    let mut marks = Vec::new();
+    let mut message = [0; MARK_BYTES];
+    while let Ok(MARK_BYTES) = retry_on_intr(|| read(pipe.as_fd(), &mut message)) {
+        let [position, n0, n1, n2, n3, n4, n5, n6, n7] = message;
+        let nanoseconds = u64::from_ne_bytes([n0, n1, n2, n3, n4, n5, n6, n7]);
+        if let Some(step) = Step::ALL.get(usize::from(position)) {
+            marks.push((*step, Duration::from_nanos(nanoseconds)));
+        }
+    }
+    marks
+}

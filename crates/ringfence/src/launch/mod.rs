@@ -1,0 +1,218 @@
+//! Plan –prepare→ [`Prepared`] –spawn→ [`Running`] –wait→ [`Report`].
+//!
+//! Preparing does all opening, allocating and looking up; between fork and exec only code that
+//! cannot allocate, lock, log or panic runs. The caller is never restricted: every act happens in
+//! a child. When any of these stages fails, no code of the command has run.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::{Prepared, Running, Signals, prepare};
+
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{Prepared, Running, Signals, prepare};
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use ringfence_core::plan::{Engine, Gap, Step};
+use serde::Serialize;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program: a path, or a name that is looked up in the command's own `PATH`.
+    pub program: OsString,
+    /// Its arguments, without the program's name.
+    pub arguments: Vec<OsString>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// The caller's variables; the policy decides which pass.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "cause")]
+#[non_exhaustive]
+pub enum Cause {
+    /// The command exited.
+    Exited {
+        /// Its status.
+        status: u8,
+    },
+    /// A signal ended the command.
+    Killed {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The session was ended from outside before the command had ended.
+    Ended,
+    /// It took longer than its limit.
+    WallTime,
+}
+
+impl Cause {
+    /// The exit status that tells a shell about it.
+    pub fn exit_status(self) -> u8 {
+        match self {
+            Self::Exited { status } => status,
+            // Signals end at 64.
+            Self::Killed { signal } => 128_u8.wrapping_add(signal.to_le_bytes()[0]),
+            Self::Ended => 137,
+            Self::WallTime => 124,
+        }
+    }
+}
+
+/// How a session ended, and what happened in it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What held the walls up.
+    pub engine: Engine,
+    /// How the command ended.
+    #[serde(flatten)]
+    pub cause: Cause,
+    /// Rules that did not hold, where that was allowed.
+    pub gaps: Vec<Gap>,
+    /// Protected names that appeared during the session, and where they were put.
+    pub names: Vec<NameFound>,
+}
+
+/// A protected name that the session made.
+#[derive(Clone, Debug, Serialize)]
+pub struct NameFound {
+    /// The name.
+    pub path: PathBuf,
+    /// Where it was put out of the way; `None` if it could not be.
+    pub moved_to: Option<PathBuf>,
+}
+
+/// Why a command was not started. When this is returned, none of its code has run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The kernel refused one act of the plan.
+    #[error("could not {step}{}", object.as_ref().map(|object| format!(" ({object})")).unwrap_or_default())]
+    Act {
+        /// Which act, in words.
+        step: StepName,
+        /// Which part of it.
+        object: Option<String>,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The directory is outside the grants.
+    #[error("the working directory {} cannot be used: the policy hides it", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The policy asks for more than this host can enforce.
+    #[error("this host cannot enforce the policy")]
+    Gaps {
+        /// Every rule that would not hold.
+        gaps: Vec<Gap>,
+    },
+    /// Something that a launch needs could not be had.
+    #[error("could not {what}")]
+    Prepare {
+        /// What was being done.
+        what: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The program is not there.
+    #[error("{}: command not found", program.display())]
+    NotFound {
+        /// As it was asked for.
+        program: PathBuf,
+    },
+    /// The program is there and cannot be run.
+    #[error("{}: cannot be run", program.display())]
+    NotExecutable {
+        /// As it was asked for.
+        program: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// A name or value that cannot be passed to a program.
+    #[error("{what} holds a zero byte")]
+    Nul {
+        /// What it is.
+        what: &'static str,
+    },
+    /// This engine cannot launch anything here.
+    #[error("the engine `{engine}` cannot start commands in this version")]
+    Engine {
+        /// Which engine.
+        engine: Engine,
+    },
+}
+
+/// A step of a plan, in the words of a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StepName(pub Step);
+
+impl std::fmt::Display for StepName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Step::Environment => "build the environment",
+            Step::Names => "watch protected names",
+            Step::Cgroup => "start in a cgroup",
+            Step::Namespaces => "enter new namespaces",
+            Step::Keyring => "join an empty keyring",
+            Step::Ids => "map the user and group",
+            Step::Root => "build the new root",
+            Step::Loopback => "bring up the loopback interface",
+            Step::Descriptors => "close descriptors",
+            Step::Limits => "set limits",
+            Step::Capabilities => "drop capabilities",
+            Step::Privileges => "give up privileges",
+            Step::Landlock => "apply Landlock",
+            Step::Seccomp => "load the seccomp filter",
+            Step::Seatbelt => "apply the Seatbelt profile",
+            Step::Init => "start the first process",
+            Step::Command => "start the command",
+            _ => "carry out the plan",
+        })
+    }
+}
+
+impl LaunchError {
+    /// The exit status that tells a shell about it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+}
+
+/// Whether a launch is measured.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Timeline {
+    /// It is not.
+    #[default]
+    Off,
+    /// Each step says when it is done.
+    On,
+}
+
+/// Things a caller may ask of a launch that are not policy.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Whether to measure how long each step takes.
+    pub timeline: Timeline,
+    /// Pretend that the kernel refused this step: for tests that nothing is left behind.
+    #[doc(hidden)]
+    pub fail_at: Option<Step>,
+    /// Skip this step altogether: for tests that show what one layer alone holds.
+    #[doc(hidden)]
+    pub danger_without: Option<Step>,
+}

@@ -1,0 +1,78 @@
+//! Launching where ringfence cannot enforce anything yet: every launch is refused.
+
+use std::io;
+
+use ringfence_core::plan::Plan;
+use ringfence_core::policy::Policy;
+
+use super::{Command, LaunchError, Options, Report};
+
+/// A launch that cannot exist here.
+#[derive(Debug)]
+pub struct Prepared(std::convert::Infallible);
+
+/// A session that cannot exist here.
+#[derive(Debug)]
+pub struct Running(std::convert::Infallible);
+
+/// Signals that nothing could be passed on to.
+#[derive(Debug)]
+pub struct Signals(std::convert::Infallible);
+
+/// Refuses.
+///
+/// # Errors
+///
+/// Always [`LaunchError::Engine`].
+pub fn prepare(
+    _policy: &Policy,
+    plan: &Plan,
+    _command: &Command,
+    _options: Options,
+) -> Result<Prepared, LaunchError> {
+    Err(LaunchError::Engine {
+        engine: plan.engine(),
+    })
+}
+
+impl Prepared {
+    /// Never called.
+    ///
+    /// # Errors
+    ///
+    /// None: there is no such value.
+    pub fn spawn(self) -> Result<Running, LaunchError> {
+        match self.0 {}
+    }
+}
+
+impl Running {
+    /// Never called.
+    ///
+    /// # Errors
+    ///
+    /// None: there is no such value.
+    pub fn wait(self) -> io::Result<Report> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    ///
+    /// None: there is no such value.
+    pub fn wait_passing_signals(self, _signals: &Signals) -> io::Result<Report> {
+        match self.0 {}
+    }
+}
+
+impl Signals {
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always [`io::ErrorKind::Unsupported`].
+    pub fn listen() -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
