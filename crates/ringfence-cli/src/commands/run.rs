@@ -69,6 +69,14 @@ fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
         }
         return Ok(written.into());
     }
+    if arguments.report.is_some() || arguments.json_fd.is_some() {
+        // Somebody will wait for it: better nothing than a run without its record.
+        complain(
+            "this version cannot write a report yet",
+            Some("leave out `--report` and `--json-fd`"),
+        );
+        return Err(Exit::Refused);
+    }
     say_what_matters(&policy);
     launch(&policy, arguments)
 }
