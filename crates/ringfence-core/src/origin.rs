@@ -41,6 +41,8 @@ pub enum BuiltIn {
     Environment,
     /// Git metadata of the project.
     Git,
+    /// The homes of other users.
+    Homes,
     /// The limits of a kind.
     Limits,
     /// What a preset says.
@@ -51,8 +53,10 @@ pub enum BuiltIn {
     Protected,
     /// Directories that hold the sockets of the host.
     Runtime,
-    /// Keys, tokens, histories and other people's homes.
+    /// Keys, tokens and histories.
     Secrets,
+    /// What every session has its own of: devices and processes.
+    Session,
     /// The directories every program needs.
     SystemPaths,
     /// Where compilers and package managers keep their programs and caches.
@@ -110,12 +114,14 @@ impl fmt::Display for BuiltIn {
             Self::Dotfiles => f.write_str("built-in list of shell start-up files"),
             Self::Environment => f.write_str("built-in list of variables"),
             Self::Git => f.write_str("built-in git metadata rule"),
+            Self::Homes => f.write_str("built-in list of homes"),
             Self::Limits => f.write_str("built-in limits"),
             Self::Preset(preset) => write!(f, "preset {preset}"),
             Self::Project => f.write_str("built-in project rule"),
             Self::Protected => f.write_str("built-in list of files that run later"),
             Self::Runtime => f.write_str("built-in list of socket directories"),
             Self::Secrets => f.write_str("built-in secrets list"),
+            Self::Session => f.write_str("built-in session rule"),
             Self::SystemPaths => f.write_str("built-in system paths"),
             Self::Toolchains => f.write_str("built-in toolchain paths"),
             Self::Tmp => f.write_str("built-in temporary directories"),
@@ -177,21 +183,38 @@ impl<T> Located<T> {
     }
 }
 
+/// How far somebody has read: an offset and its column. The default has read nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    offset: usize,
+    column: usize,
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// A settings file being read: its name, for origins, and its text, for lines and columns.
 #[derive(Clone, Debug)]
 pub struct Source {
     layer: Layer,
     path: Arc<Path>,
     text: Arc<str>,
+    /// Where each line starts, so that a position is a search and not a count: a file holds as
+    /// many positions as values, and its writer may be hostile.
+    lines: Arc<[usize]>,
 }
 
 impl Source {
     /// Names a text.
     pub fn new(layer: Layer, path: impl Into<PathBuf>, text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let starts = text.match_indices('\n').map(|(newline, _)| newline + 1);
         Self {
             layer,
             path: Arc::from(path.into()),
-            text: text.into(),
+            lines: std::iter::once(0).chain(starts).collect(),
+            text,
         }
     }
 
@@ -212,29 +235,70 @@ impl Source {
 
     /// Line and column, both from one, of a byte offset; past the end means the end.
     pub fn position(&self, offset: usize) -> (u32, u32) {
+        let (line, cursor) = self.find(Cursor::default(), offset);
+        (line, number(cursor.column))
+    }
+
+    /// Line of an offset, and the cursor there; columns are counted on from `before` if that is
+    /// on the same line.
+    fn find(&self, before: Cursor, offset: usize) -> (u32, Cursor) {
         let mut end = offset.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let before = &self.text[..end];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
-        (
-            u32::try_from(line).unwrap_or(u32::MAX),
-            u32::try_from(column).unwrap_or(u32::MAX),
-        )
+        let line = self.lines.partition_point(|start| *start <= end);
+        let start = self.lines[line - 1];
+        let (from, columns) = if (start..=end).contains(&before.offset) && before.column > 0 {
+            (before.offset, before.column)
+        } else {
+            (start, 1)
+        };
+        let cursor = Cursor {
+            offset: end,
+            column: columns + self.text[from..end].chars().count(),
+        };
+        (number(line), cursor)
+    }
+
+    /// The byte offset of a line and column, both from one; the inverse of [`Self::position`].
+    pub fn offset(&self, line: u32, column: u32) -> Option<usize> {
+        let text = self.line(line)?;
+        let start = self.line_start(line)?;
+        let before = usize::try_from(column).ok()?.checked_sub(1)?;
+        let mut characters = text.char_indices().map(|(offset, _)| offset);
+        let offset = characters.nth(before).unwrap_or(text.len());
+        Some(start + offset)
+    }
+
+    /// Where a line starts, in bytes; lines count from one.
+    pub fn line_start(&self, line: u32) -> Option<usize> {
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        self.lines.get(index).copied()
+    }
+
+    /// The text of a line, without its end; lines count from one.
+    pub fn line(&self, line: u32) -> Option<&str> {
+        let start = self.line_start(line)?;
+        let rest = &self.text[start..];
+        let text = rest.split_once('\n').map_or(rest, |(text, _)| text);
+        Some(text.strip_suffix('\r').unwrap_or(text))
     }
 
     /// The origin of what stands at a byte offset.
     pub fn origin(&self, offset: usize) -> Origin {
-        let (line, column) = self.position(offset);
-        Origin::File {
+        self.origin_after(Cursor::default(), offset).0
+    }
+
+    /// The same for somebody who reads on: a long line is then counted once, not once a value.
+    pub(crate) fn origin_after(&self, before: Cursor, offset: usize) -> (Origin, Cursor) {
+        let (line, cursor) = self.find(before, offset);
+        let origin = Origin::File {
             layer: self.layer,
             path: Arc::clone(&self.path),
             line,
-            column,
-        }
+            column: number(cursor.column),
+        };
+        (origin, cursor)
     }
 }
 
@@ -251,5 +315,31 @@ mod tests {
         assert_eq!(source.position(3), (2, 1), "inside ö counts as ö");
         assert_eq!(source.position(4), (2, 2));
         assert_eq!(source.position(99), (3, 1));
+    }
+
+    #[test]
+    fn reading_on_counts_as_reading_anew() {
+        let source = Source::new(Layer::User, "s.json", "ab\ncöd e\n\nf");
+        let mut cursor = Cursor::default();
+        for offset in [0, 1, 4, 5, 8, 9, 7, 10, 12, 11, 2, 99] {
+            let (origin, next) = source.origin_after(cursor, offset);
+            assert_eq!(origin, source.origin(offset), "{offset}");
+            cursor = next;
+        }
+    }
+
+    #[test]
+    fn an_offset_is_found_again_from_its_position() {
+        let source = Source::new(Layer::User, "s.json", "a\r\nöb\n\n  x");
+
+        for offset in [0, 1, 3, 5, 6, 7, 8, 10, 11] {
+            let (line, column) = source.position(offset);
+            assert_eq!(source.offset(line, column), Some(offset), "{offset}");
+        }
+        assert_eq!(source.line(1), Some("a"));
+        assert_eq!(source.line(4), Some("  x"));
+        assert_eq!(source.line(5), None);
+        assert_eq!(source.offset(0, 1), None);
+        assert_eq!(source.offset(2, 99), Some(6), "past the end means the end");
     }
 }
