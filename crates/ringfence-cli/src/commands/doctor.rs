@@ -4,7 +4,7 @@ use ringfence::probe;
 use ringfence::probe::report::Report;
 
 use crate::exit::Exit;
-use crate::output::{Colour, answer, answer_json};
+use crate::output::{Colour, answer_exactly, answer_json};
 use crate::print::doctor;
 
 /// Who the answer is for.
@@ -23,7 +23,7 @@ impl From<bool> for Reader {
 pub(super) fn run(reader: Reader) -> Result<Exit, Exit> {
     let report = Report::new(&probe::examine());
     let written = match reader {
-        Reader::Person => answer(&doctor::render(&report, Colour::of_answers())),
+        Reader::Person => answer_exactly(&doctor::render(&report, Colour::of_answers())),
         Reader::Program => answer_json(&report),
     };
     Ok(match written {

@@ -184,7 +184,8 @@ fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Repor
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let (rule, lost) = (&gap.rule, &gap.lost);
-            tell(&format!("ringfence: does not hold here: {rule}: {lost}\n"));
+            let line = format!("ringfence: does not hold here: {rule}: {lost}\n");
+            tell(&visible(&line));
         }
     }
     if options.verbose > 0 {
