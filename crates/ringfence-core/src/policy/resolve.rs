@@ -423,23 +423,22 @@ impl Builder<'_> {
     /// so a rule that followed one would grant what they chose, and one that did not would leave
     /// the name unprotected: the link can be replaced.
     fn project_rule(&mut self, path: &AbsPath, access: Access, origin: Origin) {
-        match (self.look)(path.as_path()) {
-            Seen::At(real, _) if real != *path => {
-                let allowed = self.entries(|keys| &keys.protect.allow);
-                let project = self.place.project.clone();
-                let free = allowed
-                    .iter()
-                    .any(|name| project.below(&name.value.0).covers(path));
-                // Whoever may write the name anyway may also have the link, but not its target.
-                if access < Access::Write && !free {
-                    let message =
-                        format!("{path} is protected, and a link leads from there to {real}");
-                    let help = "put the thing itself there, or list the name in `protect.allow`; \
-                                ringfence follows no link that a project brings along";
-                    self.complain(origin, message, Some(help.to_owned()));
-                }
+        let real = match (self.look)(path.as_path()) {
+            Seen::At(real, _) if real != *path => real,
+            Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => {
+                return self.rule(path.as_path(), access, origin, OnAbsent::Keep);
             }
-            _ => self.rule(path.as_path(), access, origin, OnAbsent::Keep),
+        };
+        let allowed = self.entries(|keys| &keys.protect.allow);
+        let mut allowed = allowed.iter().map(|name| &name.value.0);
+        let project = &self.place.project;
+        let free = allowed.any(|name| project.below(name).covers(path));
+        // Whoever may write the name anyway may have the link too, but not what it leads to.
+        if access < Access::Write && !free {
+            let message = format!("{path} is protected, and a link leads from there to {real}");
+            let help = "put the thing itself there, or list the name in `protect.allow`; ringfence \
+                        follows no link that a project brings along";
+            self.complain(origin, message, Some(help.to_owned()));
         }
     }
 
