@@ -9,6 +9,7 @@ mod init;
 mod prepare;
 mod root;
 mod running;
+mod streams;
 mod tmp;
 mod wire;
 

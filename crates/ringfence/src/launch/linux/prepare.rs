@@ -16,12 +16,14 @@ use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::{Limit, LimitedResource};
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::start::StartArea;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
 use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
+use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
 use crate::launch::{Command, LaunchError, Options, Timeline};
@@ -59,6 +61,9 @@ pub fn prepare(
         });
     }
     let boundary = boundary(plan.engine())?;
+    if plan.engine() != Engine::Track {
+        streams::check(policy)?;
+    }
     let mut environment = environment(policy, command)?;
     let tmp = match plan.engine() {
         Engine::Landlock => Some(SessionTmp::new(&mut environment)?),
@@ -140,6 +145,10 @@ pub fn prepare(
     };
     let inside = Inside {
         boundary,
+        start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
+            what: "find the arguments of this program in /proc".to_owned(),
+            source: errno.into(),
+        })?,
         timeline: timeline_inside,
         acts,
         fail_at: options.fail_at,
