@@ -139,6 +139,14 @@ pub enum LaunchError {
         /// What the kernel answered.
         source: io::Error,
     },
+    /// Standard input, output or error would lead around the policy.
+    #[error("{name} cannot be used: it is {danger}")]
+    Stream {
+        /// Which of the three.
+        name: &'static str,
+        /// What it is, and why that matters.
+        danger: &'static str,
+    },
     /// A name or value that cannot be passed to a program.
     #[error("{what} holds a zero byte")]
     Nul {

@@ -11,6 +11,7 @@ mod links;
 mod prepare;
 mod root;
 mod running;
+mod streams;
 mod tmp;
 mod wire;
 
