@@ -20,14 +20,14 @@ impl From<bool> for Reader {
     }
 }
 
-pub(super) fn run(reader: Reader) -> Result<Exit, Exit> {
+pub(super) fn run(reader: Reader) -> Exit {
     let report = Report::new(&probe::examine());
     let written = match reader {
         Reader::Person => answer_exactly(&doctor::render(&report, Colour::of_answers())),
         Reader::Program => answer_json(&report),
     };
-    Ok(match written {
-        Exit::Success if !report.default_preset_holds => Exit::No,
-        other => other,
-    })
+    if written == Exit::Success && !report.default_preset_holds {
+        return Exit::No;
+    }
+    written
 }

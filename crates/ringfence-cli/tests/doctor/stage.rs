@@ -105,8 +105,8 @@ impl World {
             fs::set_permissions(place, fs::Permissions::from_mode(0o777)).unwrap();
         }
         // Where the build is may be nobody else's to enter, and is not always granted inside.
-        fs::copy(env!("CARGO_BIN_EXE_ringfence"), world.program()).unwrap();
-        fs::copy(std::env::current_exe().unwrap(), world.path("stage")).unwrap();
+        copy(Path::new(env!("CARGO_BIN_EXE_ringfence")), &world.program());
+        copy(&std::env::current_exe().unwrap(), &world.path("stage"));
         world
     }
 
@@ -155,6 +155,13 @@ impl World {
             errors: fs::read_to_string(self.path("errors")).unwrap(),
         }
     }
+}
+
+/// In a process of its own: were the copy open for writing in this one, a child that another test
+/// forks at that moment would hold it open, and nothing could execute it until that child execs.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
 }
 
 const AROUND: &str = "RINGFENCE_TEST_AROUND";
