@@ -12,5 +12,6 @@ pub mod load;
 pub mod place;
 pub mod probe;
 pub mod programs;
+pub mod shim;
 
 pub use ringfence_core as core;

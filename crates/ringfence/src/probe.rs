@@ -46,6 +46,7 @@ pub fn host_facts() -> HostFacts {
         } else {
             Feature::Works
         },
+        bwrap: crate::launch::system_bwrap(),
         ..HostFacts::nothing(Os::Linux)
     }
 }
