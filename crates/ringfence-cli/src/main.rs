@@ -1,7 +1,7 @@
 //! The `ringfence` command.
 //!
 //! Arguments become settings ([`flags`]), settings become a policy and a plan, and the answer is
-//! printed ([`print`]). What is allowed is decided in the libraries below; nothing here decides.
+//! printed ([`mod@print`]). What is allowed is decided in the libraries below; nothing here decides.
 
 mod args;
 mod commands;

@@ -41,6 +41,8 @@ pub enum BuiltIn {
     Environment,
     /// Git metadata of the project.
     Git,
+    /// The homes of other users.
+    Homes,
     /// The limits of a kind.
     Limits,
     /// What a preset says.
@@ -51,8 +53,10 @@ pub enum BuiltIn {
     Protected,
     /// Directories that hold the sockets of the host.
     Runtime,
-    /// Keys, tokens, histories and other people's homes.
+    /// Keys, tokens and histories.
     Secrets,
+    /// What every session has its own of: devices and processes.
+    Session,
     /// The directories every program needs.
     SystemPaths,
     /// Where compilers and package managers keep their programs and caches.
@@ -110,12 +114,14 @@ impl fmt::Display for BuiltIn {
             Self::Dotfiles => f.write_str("built-in list of shell start-up files"),
             Self::Environment => f.write_str("built-in list of variables"),
             Self::Git => f.write_str("built-in git metadata rule"),
+            Self::Homes => f.write_str("built-in list of homes"),
             Self::Limits => f.write_str("built-in limits"),
             Self::Preset(preset) => write!(f, "preset {preset}"),
             Self::Project => f.write_str("built-in project rule"),
             Self::Protected => f.write_str("built-in list of files that run later"),
             Self::Runtime => f.write_str("built-in list of socket directories"),
             Self::Secrets => f.write_str("built-in secrets list"),
+            Self::Session => f.write_str("built-in session rule"),
             Self::SystemPaths => f.write_str("built-in system paths"),
             Self::Toolchains => f.write_str("built-in toolchain paths"),
             Self::Tmp => f.write_str("built-in temporary directories"),

@@ -378,3 +378,26 @@ fn read_text(mut file: std::fs::File) -> Result<String, FileError> {
         offset: error.utf8_error().valid_up_to(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_one_value() {
+        for (text, offset, expected) in [
+            (r#"["a\"b", 1]"#, 1, r#""a\"b""#),
+            (r#"["a\\", 1]"#, 1, r#""a\\""#),
+            ("[12, 3]", 1, "12"),
+            ("{ \"a\": true}", 7, "true"),
+            ("[[1]]", 1, "["),
+            ("[1 // x", 1, "1"),
+            ("[\"open", 1, "\"open"),
+            ("", 0, ""),
+            ("ab", 9, ""),
+        ] {
+            let span = token(text, offset);
+            assert_eq!(text.get(span).unwrap_or_default(), expected, "{text}");
+        }
+    }
+}

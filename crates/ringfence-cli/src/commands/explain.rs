@@ -15,7 +15,7 @@ use super::host_facts;
 use crate::args::Explain;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::Scene;
+use crate::load::{Purpose, Scene};
 use crate::output::{answer, answer_json, complain};
 use crate::print::plan::{self, Detail};
 use crate::print::verdict::{Answer, Asked, Asker};
@@ -39,6 +39,7 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Exit> {
         .collect::<Result<_, Exit>>()?;
     let scene = Scene::set(
         arguments.kind,
+        Purpose::Answer,
         &Flags {
             place: &arguments.place,
             files: Some(&arguments.files),

@@ -10,7 +10,7 @@ use ringfence_core::problem::{Problem, Severity};
 use ringfence_core::text::{is_hidden, printable_path};
 use serde::Serialize;
 
-use crate::output::Colour;
+use crate::output::{self, Colour};
 
 /// More than this many are not read by anybody.
 const MOST: usize = 100;
@@ -111,23 +111,12 @@ fn render_written(source: &Source, problem: &Problem, renderer: &Renderer) -> St
     renderer.render(&[group])
 }
 
-/// A message with everything that a terminal would obey shown instead.
-///
-/// Messages are escaped where they quote; this holds for whatever was forgotten.
+/// A message fit to be shown: nothing in it that a terminal would obey, and not too long.
 fn visible(message: &str) -> String {
-    let mut out = String::new();
-    for (index, character) in message.chars().enumerate() {
-        if index == LONGEST {
-            out.push('…');
-            break;
-        }
-        if is_hidden(character) {
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            out.push(character);
-        }
-    }
-    out
+    let end = message.char_indices().nth(LONGEST);
+    let cut = end.map(|(end, _)| format!("{}…", &message[..end]));
+    let message = cut.as_deref().unwrap_or(message);
+    output::visible(message).replace('\n', "\\n")
 }
 
 /// A line of a file with hidden characters replaced, and the span where it then is.

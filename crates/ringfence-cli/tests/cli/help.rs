@@ -7,6 +7,7 @@ fn help_of_every_command() {
         ("ringfence", &["--help"][..]),
         ("run", &["run", "--help"]),
         ("explain", &["explain", "--help"]),
+        ("doctor", &["doctor", "--help"]),
         ("settings", &["settings", "--help"]),
         ("settings_show", &["settings", "show", "--help"]),
         ("settings_path", &["settings", "path", "--help"]),
@@ -58,6 +59,7 @@ fn a_manual_page_for_every_command() {
         names,
         [
             "ringfence-completions.1",
+            "ringfence-doctor.1",
             "ringfence-explain.1",
             "ringfence-man.1",
             "ringfence-run.1",

@@ -12,6 +12,7 @@ fn no_byte_of_a_file_reaches_the_terminal_as_it_is() {
     world.project_settings(format!(
         "{{ \"{hostile}\": 1, \"git\": \"{hostile}\", /* {hostile} */ \"network\": {{ \"hosts\": [\"{hostile}\"] }} }}\n"
     ));
+    let sound = World::new();
     let name = std::ffi::OsStr::from_bytes(b"\x1b[31m\xc2\x9b\xe2\x80\xae");
     for arguments in [
         vec!["settings".as_ref(), "check".as_ref()],
@@ -28,9 +29,16 @@ fn no_byte_of_a_file_reaches_the_terminal_as_it_is() {
             name,
         ],
         vec!["explain".as_ref(), "--host".as_ref(), "\u{1b}[1m".as_ref()],
+        vec!["explain".as_ref(), name, "--json".as_ref()],
+        vec!["run".as_ref(), "--preset".as_ref(), "\u{1b}[1m".as_ref()],
+        vec!["run".as_ref(), "--allow-host".as_ref(), name],
+        vec![name],
     ] {
-        let ran = world.run(&arguments);
-        for stream in [&ran.out, &ran.errors] {
+        let streams = [&world, &sound].map(|world| {
+            let ran = world.run(&arguments);
+            [ran.out, ran.errors]
+        });
+        for stream in streams.as_flattened() {
             let bad = stream
                 .chars()
                 .find(|c| ringfence_core::text::is_hidden(*c) && *c != '\n');

@@ -78,6 +78,16 @@ fn the_home_and_the_root_are_a_project_only_by_name() {
 }
 
 #[test]
+fn a_question_is_answered_at_home_too() {
+    let world = World::new();
+
+    let ran = from(&world, &world.home(), &["explain", ".ssh/id_ed25519"]);
+
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
 fn settings_come_from_the_root_of_the_project_and_never_from_below() {
     let world = World::new();
     world.write("home/project/src/.ringfence/settings.json", "{ mistake");

@@ -38,6 +38,33 @@ pub enum Found {
     Other,
 }
 
+/// Whose files are seen in a subtree.
+///
+/// An access level speaks of what is seen. So a rule must also say what that is: writing to a
+/// directory of the session's own is no access to the host's directory of that name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// The few devices that every program expects, and terminals of the session's own.
+    Devices,
+    /// The host's.
+    Host,
+    /// A directory of the session's own, empty at the start and gone at the end.
+    Memory,
+    /// The processes of the session.
+    Processes,
+}
+
+impl Content {
+    /// Whether nothing of the host's is seen.
+    pub fn is_own(self) -> bool {
+        match self {
+            Self::Devices | Self::Memory | Self::Processes => true,
+            Self::Host => false,
+        }
+    }
+}
+
 /// One subtree and how it may be used.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct FileRule {
@@ -49,6 +76,8 @@ pub struct FileRule {
     pub origin: Origin,
     /// What stood there.
     pub found: Found,
+    /// What is seen there.
+    pub content: Content,
 }
 
 /// What a look-up answers.
@@ -60,6 +89,13 @@ pub struct FileVerdict<'a> {
     pub origin: &'a Origin,
     /// The rule that decided; `None` if it was the default.
     pub rule: Option<&'a FileRule>,
+}
+
+impl FileVerdict<'_> {
+    /// What is seen at the path.
+    pub fn content(&self) -> Content {
+        self.rule.map_or(Content::Host, |rule| rule.content)
+    }
 }
 
 /// All file rules of a policy.
@@ -148,7 +184,17 @@ impl FileRules {
         })
     }
 
+    /// Every rule with the nearest rule above it.
+    pub(crate) fn with_parents(&self) -> impl Iterator<Item = (&FileRule, Option<&FileRule>)> {
+        let parents = self.parents.iter();
+        let parents = parents.map(|parent| parent.map(|parent| &self.rules[parent]));
+        self.rules.iter().zip(parents)
+    }
+
     /// Rules that allow exactly what both allow.
+    ///
+    /// What is the session's own in one of the two is its own in both: the other one's access to
+    /// the host's files of that name is no part of what both allow.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         // Between two neighbouring rules of the union neither side changes, so settling each of
@@ -156,16 +202,16 @@ impl FileRules {
         let mut rules: Vec<FileRule> = Vec::with_capacity(self.rules.len() + other.rules.len());
         for rule in self.rules.iter().chain(&other.rules) {
             let (mine, theirs) = (self.access(&rule.path), other.access(&rule.path));
-            let strict = if theirs.access < mine.access {
-                theirs
-            } else {
-                mine
-            };
+            let (own, other) = (mine.content(), theirs.content());
+            let narrows = theirs.access < mine.access
+                || (theirs.access == mine.access && other.is_own() && !own.is_own());
+            let strict = if narrows { theirs } else { mine };
             rules.push(FileRule {
                 path: rule.path.clone(),
                 access: strict.access,
                 origin: strict.origin.clone(),
                 found: rule.found,
+                content: if own.is_own() { own } else { other },
             });
         }
         let (default, origin) = if other.default < self.default {
@@ -199,6 +245,7 @@ mod tests {
             access,
             origin: Origin::Library,
             found: Found::Directory,
+            content: Content::Host,
         }
     }
 

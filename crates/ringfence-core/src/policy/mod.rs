@@ -10,11 +10,12 @@ pub mod lists;
 mod narrow;
 mod network;
 mod resolve;
+mod settled;
 
 pub use environment::{
     EnvPattern, EnvPatternError, EnvVerdict, Environment, Passing, SOCKET_VARIABLES,
 };
-pub use files::{Access, FileRule, FileRules, FileVerdict, Found};
+pub use files::{Access, Content, FileRule, FileRules, FileVerdict, Found};
 pub use narrow::Ignored;
 pub use network::{HostVerdict, Network, Reachable, SocketGrant};
 pub use resolve::{Complaint, Place, Seen, name_of_absent, resolve};

@@ -34,6 +34,8 @@ pub mod statmount;
 mod subject;
 pub mod switches;
 pub mod terminal;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod wait;
 
 pub use rustix::io::Errno;

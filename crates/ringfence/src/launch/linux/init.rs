@@ -137,8 +137,9 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return FAILED;
     }
     let ended = watch(&command, &signals, inside.end.as_fd());
-    if inside.boundary == Boundary::Descent {
-        end_descendants();
+    match inside.boundary {
+        Boundary::Descent => end_descendants(),
+        Boundary::PidNamespace => end_everyone_else(subject),
     }
     if let Some(ended) = ended {
         wire::send_end(inside.end.as_fd(), ended);
@@ -232,6 +233,22 @@ fn watch(command: &Child, signals: &SignalFd, end: BorrowedFd<'_>) -> Option<End
         }
         if abandoned {
             return None;
+        }
+    }
+}
+
+/// Ends everything else in the pid namespace, so that whoever hears of the command's end knows
+/// that nothing of it is left. The kernel would do the same when this process goes.
+fn end_everyone_else(subject: &Subject) {
+    loop {
+        // A process that is being killed cannot fork, so a second pass is rare.
+        let _ = wait::kill_everyone_else(subject);
+        loop {
+            match wait::wait_any() {
+                Ok(_) => {}
+                Err(Errno::INTR) => break,
+                Err(_) => return,
+            }
         }
     }
 }

@@ -82,6 +82,13 @@ pub fn prepare(
         if options.danger_without == Some(step) {
             continue;
         }
+        if options.fail_at == Some(step) && before_birth(step) {
+            return Err(LaunchError::Act {
+                step: crate::launch::StepName(step),
+                object: None,
+                source: Errno::IO.into(),
+            });
+        }
         if let Some(bwrap) = &mut bwrap {
             match bwrap.take(act)? {
                 Taken::ButFor(ready) => {
@@ -105,10 +112,7 @@ pub fn prepare(
                 }
             }
             Act::Names { absent } => {
-                names = absent
-                    .iter()
-                    .map(|name| name.as_path().to_owned())
-                    .collect();
+                names = free_names(absent)?;
             }
             Act::Limits { bounds } => {
                 let mut limits = Vec::new();
@@ -286,6 +290,32 @@ fn refused(what: &str, errno: Errno) -> LaunchError {
         what: what.to_owned(),
         source: errno.into(),
     }
+}
+
+/// The names that must not appear, none of which is there now.
+///
+/// A link that leads nowhere looks like nothing until the session makes what it leads to. It is
+/// somebody else's, so it cannot be put aside afterwards either.
+fn free_names(absent: &[AbsPath]) -> Result<Vec<PathBuf>, LaunchError> {
+    let mut names = Vec::with_capacity(absent.len());
+    for name in absent {
+        if std::fs::symlink_metadata(name.as_path()).is_ok() {
+            return Err(LaunchError::Prepare {
+                what: format!("protect {name}, from where a link leads to nothing"),
+                source: std::io::ErrorKind::AlreadyExists.into(),
+            });
+        }
+        names.push(name.as_path().to_owned());
+    }
+    Ok(names)
+}
+
+/// Whether a step is done, or asked for, by the supervisor: the first process cannot fail there.
+fn before_birth(step: Step) -> bool {
+    matches!(
+        step,
+        Step::Environment | Step::Names | Step::Cgroup | Step::Namespaces
+    )
 }
 
 /// How long each step took, from the request to the command.

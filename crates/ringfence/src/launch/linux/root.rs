@@ -318,7 +318,12 @@ impl Layout {
         for (name, number) in DEVICES {
             self.make(Path::new("dev").join(name), Made::File(CLOSED))?;
             let path = Path::new("/dev").join(name);
-            let kind = self.host(&path, Attributes::NOSUID | Attributes::NOEXEC)?;
+            // Read-only does not keep anybody from writing to a device; it keeps root from
+            // changing the mode or the times of the host's own.
+            let kind = self.host(
+                &path,
+                Attributes::NOSUID | Attributes::NOEXEC | Attributes::RDONLY,
+            )?;
             if !matches!(&kind, Kind::Host { identity, .. }
                 if identity.kind == files::Kind::CharacterDevice && identity.stands_for == number)
             {

@@ -1,16 +1,21 @@
 //! A session that runs, seen from outside.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ringfence_core::plan::{Plan, Step};
 use ringfence_sys::failure::Failure;
+use ringfence_sys::files::{self, CWD};
+use ringfence_sys::process::fill_random;
 use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{RenameFlags, renameat_with};
 use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
@@ -207,42 +212,68 @@ impl Running {
                 self.kill();
                 break Cause::WallTime;
             }
-            let timeout = left.map(timespec);
-            let first = PollFd::new(&self.first, PollFlags::IN);
-            // What is not there is watched as the first process once more.
-            let mut watched = [
-                first.clone(),
-                self.broker.as_ref().map_or_else(
-                    || first.clone(),
-                    |broker| PollFd::new(broker, PollFlags::IN),
-                ),
-                signals.map_or_else(
-                    || first.clone(),
-                    |signals| PollFd::new(&signals.0, PollFlags::IN),
-                ),
-            ];
-            match poll(&mut watched, timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            let over = watched[0].revents().contains(PollFlags::IN);
-            let asked = watched[1].revents().contains(PollFlags::IN);
-            if let Some(broker) = self.broker.as_ref().filter(|_| asked && !over) {
-                broker.serve();
-            }
+            let news = self.sleep(left, signals)?;
             if let Some(signals) = signals {
                 signals.pass_on(&self)?;
             }
-            if over {
-                break self.ended()?;
+            match news {
+                News::Ended => break self.ended()?,
+                News::Asked => {
+                    if let Some(broker) = &self.broker {
+                        broker.serve();
+                    }
+                }
+                News::NobodyAsks => self.broker = None,
+                News::Nothing => {}
             }
         };
         let names = std::mem::take(&mut self.names);
-        Ok(Report {
+        let report = Report {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.into_iter().filter_map(put_aside).collect(),
+        };
+        if signals.is_some() {
+            // This program ends with the session. All that is left of it is its first process,
+            // on its way out, and waiting for that would only make the user wait.
+            self.reaped = true;
+        }
+        Ok(report)
+    }
+
+    /// Sleeps until something happens.
+    fn sleep(&self, left: Option<Duration>, signals: Option<&Signals>) -> io::Result<News> {
+        let timeout = left.map(timespec);
+        let first = PollFd::new(&self.first, PollFlags::IN);
+        // What is not there is watched as the first process once more.
+        let mut watched = [
+            first.clone(),
+            self.end
+                .as_ref()
+                .map_or_else(|| first.clone(), |end| PollFd::new(end, PollFlags::IN)),
+            self.broker.as_ref().map_or_else(
+                || first.clone(),
+                |broker| PollFd::new(broker, PollFlags::IN),
+            ),
+            signals.map_or_else(
+                || first.clone(),
+                |signals| PollFd::new(&signals.0, PollFlags::IN),
+            ),
+        ];
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let [first, end, broker, _] = watched.map(|watched| watched.revents());
+        Ok(if !first.is_empty() || !end.is_empty() {
+            News::Ended
+        } else if broker.contains(PollFlags::IN) {
+            News::Asked
+        } else if !broker.is_empty() {
+            News::NobodyAsks
+        } else {
+            News::Nothing
         })
     }
 
@@ -251,10 +282,8 @@ impl Running {
         Some(wall.saturating_sub(self.started.elapsed()))
     }
 
+    /// How the command ended. By the time it says so, nothing else is left in the session.
     fn ended(&mut self) -> io::Result<Cause> {
-        self.first.wait()?;
-        self.reaped = true;
-        self.end_inner();
         let message = match &self.end {
             Some(end) => wire::receive_end(end)?,
             None => None,
@@ -271,6 +300,19 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// What woke a supervisor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum News {
+    /// A call waits for the broker.
+    Asked,
+    /// The session is over.
+    Ended,
+    /// Nobody is left who could ask the broker.
+    NobodyAsks,
+    /// Something else.
+    Nothing,
 }
 
 /// Signals that a program whose whole purpose is one session passes on to it.
@@ -350,15 +392,40 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
 }
 
 /// Puts a protected name that the session made out of the way, so that nothing outside obeys it.
+///
+/// The session may have made any directory above it a link, to have something renamed that it
+/// cannot reach itself. So the directory is opened without following any; where there is one, the
+/// topmost is what is put aside.
 fn put_aside(path: PathBuf) -> Option<NameFound> {
     std::fs::symlink_metadata(&path).ok()?;
-    let mut moved = path.clone().into_os_string();
+    let is_link =
+        |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    let above = path.ancestors().skip(1).filter(is_link).last();
+    let path = above.map_or_else(|| path.clone(), Path::to_owned);
+    let moved_to = rename_aside(&path).ok();
+    Some(NameFound { path, moved_to })
+}
+
+/// Renames within one directory, over nothing that is there, and to a name that the session could
+/// not take before.
+fn rename_aside(path: &Path) -> Result<PathBuf, Errno> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    let parent = std::ffi::CString::new(parent.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
+    let directory = files::pin_exact(CWD, &parent)?;
+    let mut moved = name.to_owned();
     moved.push(".refused-by-ringfence");
-    let moved = PathBuf::from(moved);
-    let free = std::fs::symlink_metadata(&moved).is_err();
-    let done = free && std::fs::rename(&path, &moved).is_ok();
-    Some(NameFound {
-        path,
-        moved_to: done.then_some(moved),
-    })
+    let mut answer = rename_to(&directory, name, &moved);
+    if answer == Err(Errno::EXIST) {
+        let mut random = [0; 8];
+        fill_random(&mut random)?;
+        moved.push(format!("-{:016x}", u64::from_ne_bytes(random)));
+        answer = rename_to(&directory, name, &moved);
+    }
+    answer.map(|()| path.with_file_name(moved))
+}
+
+fn rename_to(directory: &OwnedFd, name: &OsStr, moved: &OsStr) -> Result<(), Errno> {
+    renameat_with(directory, name, directory, moved, RenameFlags::NOREPLACE)
 }

@@ -1,0 +1,65 @@
+//! 15: what was approved is exchanged for something else while it is being mounted.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ringfence_testkit::{Snapshot, binaries, for_each_user};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+/// Long enough for some hundred launches, of which the races hit many.
+const TIME: Duration = Duration::from_secs(8);
+const SWAPS: usize = 10_000;
+
+#[test]
+fn an_exchanged_source_is_refused_or_the_approved_one() {
+    for_each_user(binaries!(), |world| {
+        let granted = world.path("other/granted");
+        let link = world.path("other/link");
+        fs::create_dir(&granted).unwrap();
+        std::os::unix::fs::symlink(world.outside(""), &link).unwrap();
+        world.own();
+        let outside = Snapshot::of([world.outside("")]);
+        let stop = Arc::new(AtomicBool::new(false));
+        let swaps = Arc::new(AtomicUsize::new(0));
+        let swapper = {
+            let (stop, swaps) = (Arc::clone(&stop), Arc::clone(&swaps));
+            let (granted, link) = (granted.clone(), link.clone());
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &granted, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                    // Now and then a pause that is longer than a launch.
+                    if swaps.load(Ordering::Relaxed) % 64 == 0 {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                }
+            })
+        };
+        let start = Instant::now();
+        let (mut launched, mut refused) = (0, 0);
+        let mut setup = world.setup().settings(world.settings("", &[&granted]));
+        // The grant is for the directory; what this races with is everything after that.
+        setup.follow_no_links = true;
+        while start.elapsed() < TIME || swaps.load(Ordering::Relaxed) < SWAPS {
+            setup.pause = u64::from(launched % 3 == 0);
+            let script = format!(
+                "echo x > {0}/new; echo x >> {0}/canary; true",
+                granted.display()
+            );
+            let done = world.run(&setup, ["sh", "-c", &script]);
+            match done.status {
+                0 => launched += 1,
+                125 => refused += 1,
+                other => panic!("status {other}: {}", done.stderr),
+            }
+            outside.assert_same([world.outside("")]);
+        }
+        stop.store(true, Ordering::Relaxed);
+        swapper.join().unwrap();
+        let swaps = swaps.load(Ordering::Relaxed);
+        eprintln!("{swaps} exchanges, {launched} launches, {refused} refusals, no leak");
+        assert!(launched > 0 && refused > 0, "the race was never run");
+    });
+}
