@@ -5,5 +5,4 @@
 //! plan, for any host, can be built, printed and tested on any machine.
 //!
 
-
 #![forbid(unsafe_code)]

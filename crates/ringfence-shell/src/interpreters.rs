@@ -13,11 +13,13 @@ pub(crate) enum Language {
     JavaScript,
     /// Anything that is only known to run what it reads.
     Other,
+    /// A shell with a grammar of its own.
+    OtherShell,
     Perl,
     Php,
     Python,
     Ruby,
-    /// A shell that is not bash.
+    /// A shell that reads what POSIX says, and no more.
     Shell,
 }
 
@@ -47,12 +49,10 @@ const fn row(names: &'static [&'static str], language: Language) -> Interpreter 
 
 const TABLE: &[Interpreter] = &[
     row(&["bash", "rbash"], Language::Bash),
+    row(&["sh", "dash", "ash", "posh", "yash"], Language::Shell),
     row(
-        &[
-            "sh", "dash", "ash", "ksh", "mksh", "zsh", "fish", "csh", "tcsh", "yash", "posh",
-            "rksh", "rzsh",
-        ],
-        Language::Shell,
+        &["ksh", "mksh", "rksh", "zsh", "rzsh", "fish", "csh", "tcsh"],
+        Language::OtherShell,
     ),
     Interpreter {
         code: &["-c"],
@@ -188,7 +188,7 @@ pub(crate) fn program(command: &Command) -> Option<(Language, Program<'_>)> {
     let interpreter = find(command.name()?)?;
     let words = command.words.get(1..).unwrap_or_default();
     let program = match interpreter.language {
-        Language::Bash | Language::Shell => return None,
+        Language::Bash | Language::OtherShell | Language::Shell => return None,
         Language::Awk => awk(words),
         Language::JavaScript
         | Language::Other

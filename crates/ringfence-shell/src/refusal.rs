@@ -40,6 +40,9 @@ pub enum RefusalKind {
     /// A here-document delimiter with expansions or odd quoting, or a body whose end is unclear.
     #[error("the end of this here-document can be read in two ways")]
     AmbiguousHeredoc,
+    /// `>&` with a quoted `$` in its file, which bash expands twice.
+    #[error("bash expands the file of `>&` twice; use `&>`")]
+    AmbiguousRedirection,
     /// `time` with options other than `-p`.
     #[error("`time` with options can be the keyword or the program")]
     AmbiguousTime,

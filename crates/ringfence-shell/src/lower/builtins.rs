@@ -225,6 +225,10 @@ impl Lowering<'_> {
                 continue;
             }
             let text = word.text.as_str();
+            if !tests && word.holes.is_empty() && !text.contains('=') {
+                // `read PATH`, `printf -v BASH_ENV`.
+                assigned(self.out, text.trim_start_matches("-v"), word.span);
+            }
             if text.contains('[')
                 && (text.contains("$(") || text.contains('`') || text.contains("${"))
             {
@@ -275,6 +279,10 @@ impl Lowering<'_> {
         if !word.holes.is_empty() {
             self.out.find(Code::ComputedCode, word.span);
             return Ok(());
+        }
+        if self.depth > 0 {
+            // `sh` may be bash in its POSIX mode, where aliases are on.
+            self.out.find(Code::ComputedCode, word.span);
         }
         let value = Word {
             span: word.span,

@@ -43,7 +43,7 @@ impl Lowering<'_> {
             let fed = words.iter().flat_map(|word| &word.holes).any(|hole| {
                 matches!(
                     hole.kind,
-                    HoleKind::CommandSubstitution | HoleKind::ProcessSubstitution
+                    HoleKind::CommandSubstitution | HoleKind::Input | HoleKind::ProcessSubstitution
                 )
             });
             // The output of a command as code is `curl | sh` in other clothes.

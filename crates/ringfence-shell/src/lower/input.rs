@@ -51,7 +51,7 @@ fn code_from(command: &Command) -> Source {
     let words = command.words.get(1..).unwrap_or_default();
     let program = match interpreters::language(name) {
         None => return Source::Elsewhere,
-        Some(Language::Bash | Language::Shell) => {
+        Some(Language::Bash | Language::OtherShell | Language::Shell) => {
             let line = shell_line(words);
             if line.code {
                 return Source::Elsewhere;

@@ -17,6 +17,7 @@ impl Lowering<'_> {
         name: &str,
     ) -> Result<bool, Refusal> {
         let words = command.words.get(1..).unwrap_or_default();
+        self.running_options(command, words, name);
         match name {
             "env" | "genv" => self.env(index, command, words)?,
             "xargs" | "gxargs" => self.xargs(index, command, words)?,
@@ -28,7 +29,7 @@ impl Lowering<'_> {
                 if self.code_option(index, command, words, name)? => {}
             "git" => self.git(index, command, words)?,
             _ => match interpreters::language(name) {
-                Some(language @ (Language::Bash | Language::Shell)) => {
+                Some(language @ (Language::Bash | Language::OtherShell | Language::Shell)) => {
                     self.shell(index, command, words, language)?;
                 }
                 Some(_) => {
@@ -40,6 +41,24 @@ impl Lowering<'_> {
             },
         }
         Ok(true)
+    }
+
+    /// Options whose value is a command: `tar --to-command`, `ssh -o ProxyCommand=`.
+    fn running_options(&mut self, command: &Command, words: &[Word], name: &str) {
+        let Some((_, options)) = RUNNING_OPTIONS
+            .iter()
+            .find(|(names, _)| names.contains(&name))
+        else {
+            return;
+        };
+        let runs = |word: &Word| {
+            options
+                .iter()
+                .any(|option| word.prefix().starts_with(option))
+        };
+        if words.iter().any(runs) {
+            self.out.find(Code::ComputedCode, command.span);
+        }
     }
 
     /// A row of the table.
@@ -265,7 +284,12 @@ impl Lowering<'_> {
         let (inner, inputs) = rest.split_at(end);
         if inner.is_empty() {
             // Each input is a command of its own.
-            self.out.find(Code::ComputedCode, command.span);
+            let code = if inputs.is_empty() {
+                Code::OpaqueInterpreter
+            } else {
+                Code::ComputedCode
+            };
+            self.out.find(code, command.span);
             for word in inputs.iter().filter(|word| !separates(word)) {
                 self.code(
                     index,
@@ -405,6 +429,9 @@ impl Lowering<'_> {
         if !line.code {
             return Ok(());
         }
+        if language == Language::OtherShell {
+            self.out.find(Code::ComputedCode, command.span);
+        }
         let code = words
             .get(line.operands..line.operands + 1)
             .unwrap_or_default();
@@ -416,6 +443,7 @@ impl Lowering<'_> {
             | Language::Perl
             | Language::Php
             | Language::Python
+            | Language::OtherShell
             | Language::Ruby
             | Language::Shell => (Reader::OtherShell, OnError::Mark),
         };
@@ -450,7 +478,8 @@ pub(super) fn shell_line(words: &[Word]) -> ShellLine {
     };
     while let Some(word) = words.get(line.operands) {
         if word.holes.first().is_some_and(|hole| hole.at == 0) {
-            line.unsure = word.text.is_empty() && !word.is_one_word();
+            // `bash $x code`: it may be `-c`. With a slash in it, it can only be a script.
+            line.unsure = !word.text.contains('/') || !word.is_one_word();
             break;
         }
         let text = word.text.as_str();
@@ -484,6 +513,43 @@ pub(super) fn shell_line(words: &[Word]) -> ShellLine {
     }
     line
 }
+
+/// Programs that run the value of an option as a command.
+const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
+    (
+        &["tar", "gtar", "bsdtar"],
+        &[
+            "--to-command",
+            "--checkpoint-action",
+            "--use-compress-program",
+            "--rsh-command",
+            "--info-script",
+            "--new-volume-script",
+            "-I",
+        ],
+    ),
+    (&["rsync"], &["-e", "--rsh", "--rsync-path"]),
+    (
+        &["ssh", "scp", "sftp"],
+        &[
+            "ProxyCommand",
+            "-oProxyCommand",
+            "LocalCommand",
+            "-oLocalCommand",
+            "KnownHostsCommand",
+            "-oKnownHostsCommand",
+        ],
+    ),
+    (&["sort", "gsort"], &["--compress-program"]),
+    (&["split"], &["--filter"]),
+    (&["zip"], &["-TT", "--unzip-command"]),
+    (&["man"], &["-P", "--pager", "-H", "--html"]),
+    (
+        &["gdb"],
+        &["-ex", "--ex", "-x", "--eval-command", "--command"],
+    ),
+    (&["make", "gmake"], &["SHELL=", "--eval", "-E"]),
+];
 
 const RUNNING_KEYS: &[&str] = &[
     "alias.",

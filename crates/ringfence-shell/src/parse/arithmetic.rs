@@ -98,10 +98,7 @@ impl Parser<'_, '_> {
                 return Ok(false);
             }
             // Quotes are removed at one stage and matched at another.
-            b'\'' | b'\\' => return self.refuse(RefusalKind::AmbiguousArithmetic),
-            b'{' | b'}' | b';' if self.peek() != b';' => {
-                return self.refuse(RefusalKind::AmbiguousArithmetic);
-            }
+            b'\'' | b'\\' | b'{' | b'}' => return self.refuse(RefusalKind::AmbiguousArithmetic),
             b'\n' => self.line_inside()?,
             _ => {}
         }

@@ -151,6 +151,10 @@ impl Parser<'_, '_> {
             _ => return false,
         };
         self.pos += length;
+        if length == 2 {
+            // Elsewhere `x+=1` is the name of a command.
+            self.only_bash(self.pos - length);
+        }
         true
     }
 

@@ -83,6 +83,9 @@ impl Parser<'_, '_> {
         } else {
             kind
         };
+        if duplicates && kind == RedirectionKind::Write {
+            self.expanded_twice(operator, &target)?;
+        }
         if both || duplicates || kind == RedirectionKind::HereString {
             self.only_bash(operator);
         }
@@ -96,6 +99,19 @@ impl Parser<'_, '_> {
             self.out.find(code, redirection.span);
         }
         Ok(redirection)
+    }
+
+    /// bash expands the file of `>&` once to see whether it is a descriptor, and what came of that
+    /// again: `>& 'a$(cmd)'` runs `cmd`.
+    fn expanded_twice(&mut self, operator: usize, target: &Word) -> Parsed<()> {
+        let live = target.text.contains(['$', '`', '<', '>']);
+        if live {
+            return self.refuse_at(operator, RefusalKind::AmbiguousRedirection);
+        }
+        if !target.holes.is_empty() {
+            self.find(Code::ComputedCode, operator);
+        }
+        Ok(())
     }
 }
 
