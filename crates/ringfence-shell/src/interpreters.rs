@@ -1,6 +1,9 @@
 //! The interpreters: how each is given code, and when it reads it from standard input.
 
+use std::sync::LazyLock;
+
 use crate::device::is_standard_input;
+use crate::index::{self, Index};
 use crate::{Command, HoleKind, Word};
 
 /// What kind of code an interpreter runs.
@@ -151,6 +154,8 @@ const TABLE: &[Interpreter] = &[
     },
 ];
 
+static INDEX: LazyLock<Index> = LazyLock::new(|| index::of(TABLE.iter().map(|row| row.names)));
+
 /// What an interpreter is told to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Program<'w> {
@@ -177,10 +182,8 @@ pub(crate) fn language(name: &str) -> Option<Language> {
 }
 
 fn find(name: &str) -> Option<&'static Interpreter> {
-    let base = base(name);
-    TABLE
-        .iter()
-        .find(|row| row.names.contains(&base) || row.names.contains(&name))
+    let rows = |name| index::rows(&INDEX, TABLE, name).next();
+    rows(base(name)).or_else(|| rows(name))
 }
 
 /// What `command` runs, when it is an interpreter other than a shell.

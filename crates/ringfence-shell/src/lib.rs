@@ -30,6 +30,7 @@ mod code;
 mod decide;
 mod device;
 pub mod hook;
+mod index;
 mod interpreters;
 mod ir;
 mod lower;

@@ -11,6 +11,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::tests_outside_test_module,
     reason = "an integration test is all test"
 )]
@@ -55,7 +56,6 @@ fn is_computed(ir: &Ir) -> bool {
         Code::ComputedCommand,
         Code::ComputedCode,
         Code::OpaqueInterpreter,
-        Code::Arithmetic,
         Code::Source,
     ]
     .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::runners::shell_line;
+use super::shells::shell_line;
 use crate::interpreters::{self, Language, Program};
 use crate::parse::Builder;
 use crate::{Block, BlockKind, Code, Command, Redirection, RedirectionKind};

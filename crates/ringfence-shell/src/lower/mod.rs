@@ -9,9 +9,11 @@
 
 mod builtins;
 mod code;
+mod git;
 mod input;
 pub(crate) mod options;
 mod runners;
+mod shells;
 pub(crate) mod wrappers;
 
 use crate::parse::Builder;

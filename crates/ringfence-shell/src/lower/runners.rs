@@ -1,12 +1,20 @@
 //! Programs that start other commands.
 
+use std::sync::LazyLock;
+
 use super::code::OnError;
 use super::options;
 use super::wrappers::{ENV, PARALLEL, WATCH, WRAPPERS, XARGS};
 use super::{Lowering, filled, input};
+use crate::index::{self, Index};
 use crate::interpreters::{self, Language, Program};
 use crate::parse::Reader;
 use crate::{Code, Command, Refusal, Word, Yields};
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| index::of(WRAPPERS.iter().map(|row| row.names)));
+
+static RUNNING: LazyLock<Index> =
+    LazyLock::new(|| index::of(RUNNING_OPTIONS.iter().map(|(names, _)| *names)));
 
 impl Lowering<'_> {
     /// Adds what `command` starts, if it starts anything; says whether it is that kind of command.
@@ -45,10 +53,7 @@ impl Lowering<'_> {
 
     /// Options whose value is a command: `tar --to-command`, `ssh -o ProxyCommand=`.
     fn running_options(&mut self, command: &Command, words: &[Word], name: &str) {
-        let Some((_, options)) = RUNNING_OPTIONS
-            .iter()
-            .find(|(names, _)| names.contains(&name))
-        else {
+        let Some((_, options)) = index::rows(&RUNNING, RUNNING_OPTIONS, name).next() else {
             return;
         };
         let runs = |word: &Word| {
@@ -73,7 +78,7 @@ impl Lowering<'_> {
             return Ok(true);
         }
         let mut known = false;
-        for row in WRAPPERS.iter().filter(|row| row.names.contains(&name)) {
+        for row in index::rows(&INDEX, WRAPPERS, name) {
             let words = match row.subcommand {
                 None => words,
                 Some(subcommand) => match words.split_first() {
@@ -96,7 +101,7 @@ impl Lowering<'_> {
     }
 
     /// Starts `words[at..]`; an unsure beginning is marked.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         index: usize,
         command: &Command,
@@ -105,7 +110,7 @@ impl Lowering<'_> {
         unsure: bool,
     ) -> Result<(), Refusal> {
         let inner = words.get(at..).unwrap_or_default();
-        if unsure {
+        if unsure || may_split(words, at) {
             self.out.find(Code::ComputedCommand, command.span);
         }
         if inner.is_empty() {
@@ -178,7 +183,7 @@ impl Lowering<'_> {
     fn xargs(&mut self, index: usize, command: &Command, words: &[Word]) -> Result<(), Refusal> {
         let walk = options::walk(words, XARGS);
         let inner = words.get(walk.operands..).unwrap_or_default();
-        if walk.unsure {
+        if walk.unsure || may_split(words, walk.operands) {
             self.out.find(Code::ComputedCommand, command.span);
         }
         if inner.is_empty() {
@@ -210,8 +215,8 @@ impl Lowering<'_> {
         let mut at = 0;
         while let Some(word) = words.get(at) {
             at += 1;
-            // `find $flags` may hold `-exec`; so may `find . -e{xec,x}`.
-            if !word.is_one_word() && word.prefix().is_empty() && at > 1 {
+            // `find $x` may hold `-exec`, and so may every word that can be several.
+            if !word.is_one_word() {
                 self.out.find(Code::ComputedCommand, word.span);
             }
             if !matches!(
@@ -265,7 +270,7 @@ impl Lowering<'_> {
         if walk.has("x") || walk.has("exec") {
             return self.begin(index, command, words, walk.operands, walk.unsure);
         }
-        if walk.unsure {
+        if walk.unsure || may_split(words, walk.operands) {
             self.out.find(Code::ComputedCommand, command.span);
         }
         self.code(index, command, inner, Reader::OtherShell, OnError::Mark)
@@ -274,7 +279,7 @@ impl Lowering<'_> {
     /// `parallel CMD {} ::: a b`: a shell runs the text with its inputs filled in.
     fn parallel(&mut self, index: usize, command: &Command, words: &[Word]) -> Result<(), Refusal> {
         let walk = options::walk(words, PARALLEL);
-        if walk.unsure {
+        if walk.unsure || may_split(words, walk.operands) {
             self.out.find(Code::ComputedCommand, command.span);
         }
         let rest = words.get(walk.operands..).unwrap_or_default();
@@ -349,169 +354,6 @@ impl Lowering<'_> {
         }
         Ok(true)
     }
-
-    /// `git bisect run CMD`, `git submodule foreach CODE`, `git rebase -x CODE`, `git -c alias.x='!CODE'`.
-    fn git(&mut self, index: usize, command: &Command, words: &[Word]) -> Result<(), Refusal> {
-        let Some(sub) = crate::writes::git::subcommand(words) else {
-            return Ok(());
-        };
-        for word in words.iter().take(sub.at) {
-            // Settings on the command line can name programs: aliases, pagers, editors, hooks.
-            let runs = word.prefix().split_once('=').is_some_and(|(key, value)| {
-                let key = key
-                    .trim_start_matches("-c")
-                    .trim_start_matches("--config-env")
-                    .to_ascii_lowercase();
-                value.starts_with('!')
-                    || RUNNING_KEYS
-                        .iter()
-                        .any(|known| key.starts_with(known) || key.ends_with(known))
-            });
-            if runs {
-                self.out.find(Code::ComputedCode, word.span);
-            }
-        }
-        let rest = words.get(sub.at + 1..).unwrap_or_default();
-        match sub.name {
-            Some("bisect")
-                if rest
-                    .first()
-                    .is_some_and(|word| word.literal() == Some("run")) =>
-            {
-                self.begin(index, command, rest, 1, false)
-            }
-            Some("submodule") => match rest
-                .iter()
-                .position(|word| word.literal() == Some("foreach"))
-            {
-                Some(at) => {
-                    let rest = rest.get(at + 1..).unwrap_or_default();
-                    let skip = rest
-                        .iter()
-                        .take_while(|word| word.prefix().starts_with('-'))
-                        .count();
-                    let code = rest.get(skip..).unwrap_or_default();
-                    self.code(index, command, code, Reader::OtherShell, OnError::Mark)
-                }
-                None => Ok(()),
-            },
-            Some("rebase") => match rest
-                .iter()
-                .position(|word| matches!(word.literal(), Some("-x" | "--exec")))
-            {
-                Some(at) => self.code(
-                    index,
-                    command,
-                    rest.get(at + 1..at + 2).unwrap_or_default(),
-                    Reader::OtherShell,
-                    OnError::Mark,
-                ),
-                None => Ok(()),
-            },
-            _ => Ok(()),
-        }
-    }
-
-    fn shell(
-        &mut self,
-        index: usize,
-        command: &Command,
-        words: &[Word],
-        language: Language,
-    ) -> Result<(), Refusal> {
-        let line = shell_line(words);
-        if line.startup {
-            self.out.find(Code::ComputedCode, command.span);
-        }
-        if line.unsure {
-            self.out.find(Code::ComputedCommand, command.span);
-        }
-        if !line.code {
-            return Ok(());
-        }
-        if language == Language::OtherShell {
-            self.out.find(Code::ComputedCode, command.span);
-        }
-        let code = words
-            .get(line.operands..line.operands + 1)
-            .unwrap_or_default();
-        let (reader, on_error) = match language {
-            Language::Bash => (Reader::Bash, OnError::Refuse),
-            Language::Awk
-            | Language::JavaScript
-            | Language::Other
-            | Language::Perl
-            | Language::Php
-            | Language::Python
-            | Language::OtherShell
-            | Language::Ruby
-            | Language::Shell => (Reader::OtherShell, OnError::Mark),
-        };
-        self.code(index, command, code, reader, on_error)
-    }
-}
-
-/// How the words behind the name of a shell read.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four independent options of one program"
-)]
-pub(super) struct ShellLine {
-    /// Index of the first operand.
-    pub(super) operands: usize,
-    /// `-c`: the first operand is code.
-    pub(super) code: bool,
-    /// `-s`: code comes from standard input, whatever the operands.
-    pub(super) stdin: bool,
-    /// `-i` or a start-up file: other code runs first, and aliases are on.
-    startup: bool,
-    unsure: bool,
-}
-
-pub(super) fn shell_line(words: &[Word]) -> ShellLine {
-    let mut line = ShellLine {
-        operands: 0,
-        code: false,
-        stdin: false,
-        startup: false,
-        unsure: false,
-    };
-    while let Some(word) = words.get(line.operands) {
-        if word.holes.first().is_some_and(|hole| hole.at == 0) {
-            // `bash $x code`: it may be `-c`. With a slash in it, it can only be a script.
-            line.unsure = !word.text.contains('/') || !word.is_one_word();
-            break;
-        }
-        let text = word.text.as_str();
-        if !text.starts_with(['-', '+']) {
-            break;
-        }
-        line.operands += 1;
-        match text {
-            "--" | "-" => break,
-            "--rcfile" | "--init-file" => {
-                line.startup = true;
-                line.operands += 1;
-            }
-            "--norc" | "--noprofile" | "--posix" | "--login" | "--restricted" | "--verbose"
-            | "--noediting" | "--debugger" | "--dump-strings" | "--dump-po-strings" | "--help"
-            | "--version" => {}
-            _ if text.starts_with("--") => line.unsure = true,
-            _ => {
-                for letter in text.chars().skip(1) {
-                    match letter {
-                        'c' => line.code = true,
-                        's' => line.stdin = true,
-                        'i' => line.startup = true,
-                        'o' | 'O' => line.operands += 1,
-                        _ => {}
-                    }
-                }
-                line.unsure |= !word.holes.is_empty();
-            }
-        }
-    }
-    line
 }
 
 /// Programs that run the value of an option as a command.
@@ -551,26 +393,10 @@ const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
     (&["make", "gmake"], &["SHELL=", "--eval", "-E"]),
 ];
 
-const RUNNING_KEYS: &[&str] = &[
-    "alias.",
-    "core.pager",
-    "core.editor",
-    "core.sshcommand",
-    "core.fsmonitor",
-    "core.hookspath",
-    "diff.external",
-    ".textconv",
-    ".command",
-    ".clean",
-    ".smudge",
-    ".process",
-    ".driver",
-    ".cmd",
-    "credential.helper",
-    "gpg.program",
-    "sequence.editor",
-    "pager.",
-];
+/// Whether one of the first words can be several, which may bring a command of their own: `env A=$x`.
+fn may_split(words: &[Word], before: usize) -> bool {
+    words.iter().take(before).any(|word| !word.is_one_word())
+}
 
 fn is_lookup(word: &Word) -> bool {
     word.literal().is_some_and(|text| {

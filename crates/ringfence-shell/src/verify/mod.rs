@@ -85,9 +85,14 @@ fn mutates(command: &Command) -> Option<String> {
     {
         return Some("`sudo -e` edits files".to_owned());
     }
-    let subcommand = words
+    let at = words
         .iter()
-        .find(|word| !word.prefix().starts_with(['-', '+']));
+        .position(|word| !word.prefix().starts_with(['-', '+']));
+    // An option like `-Z$x` may bring a subcommand of its own.
+    let sure = words.iter().take(at.unwrap_or(0)).all(Word::is_one_word);
+    let subcommand = at
+        .and_then(|at| words.get(at))
+        .map(|word| word.literal().filter(|_| sure));
     for mutator in MUTATORS.iter().filter(|mutator| mutator.name == name) {
         let excused = words.iter().any(|word| {
             word.literal()
@@ -99,7 +104,7 @@ fn mutates(command: &Command) -> Option<String> {
         if mutator.subcommands.is_empty() {
             return Some(format!("`{name}` changes the machine"));
         }
-        match subcommand.map(Word::literal) {
+        match subcommand {
             Some(Some(sub)) if mutator.subcommands.contains(&sub) => {
                 return Some(format!("`{name} {sub}` changes the project"));
             }

@@ -31,9 +31,11 @@ pub(crate) fn subcommand(words: &[Word]) -> Option<Subcommand<'_>> {
     while let Some(word) = words.get(at) {
         let computed = word.holes.first().is_some_and(|hole| hole.at == 0);
         if computed || !word.text.starts_with('-') {
+            // `git -C $d status`: what is in `d` may bring a subcommand of its own.
+            let sure = words.iter().take(at).all(Word::is_one_word);
             return Some(Subcommand {
                 at,
-                name: word.literal(),
+                name: word.literal().filter(|_| sure),
             });
         }
         at += if VALUES.contains(&word.text.as_str()) {

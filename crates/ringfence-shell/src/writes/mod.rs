@@ -9,10 +9,16 @@ mod models;
 mod special;
 mod table;
 
+use std::sync::LazyLock;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::index::{self, Index};
 use crate::{Command, HoleKind, Ir, Redirection, Span, Word, device};
+
+static INDEX: LazyLock<Index> =
+    LazyLock::new(|| index::of(table::MODELS.iter().map(|model| model.names)));
 
 /// A file that would be written to.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, JsonSchema, PartialEq, Serialize)]
@@ -76,10 +82,7 @@ fn redirected(redirection: &Redirection, targets: &mut Vec<WriteTarget>) {
 fn of_command(command: &Command, targets: &mut Vec<WriteTarget>) {
     let Some(name) = command.name() else { return };
     let words = command.words.get(1..).unwrap_or_default();
-    for model in table::MODELS
-        .iter()
-        .filter(|model| model.names.contains(&name))
-    {
+    for model in index::rows(&INDEX, table::MODELS, name) {
         models::apply(model, command, words, targets);
     }
 }
