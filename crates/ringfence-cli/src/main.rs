@@ -19,5 +19,6 @@ use std::process::ExitCode;
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 fn main() -> ExitCode {
+    ringfence::shim::run_if_asked();
     commands::run(std::env::args_os())
 }

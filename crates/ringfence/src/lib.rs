@@ -14,5 +14,6 @@ pub mod place;
 pub mod planned;
 pub mod probe;
 pub mod programs;
+pub mod shim;
 
 pub use ringfence_core as core;

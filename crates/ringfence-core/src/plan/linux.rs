@@ -88,6 +88,9 @@ fn own_root(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &mut Draf
         ),
         _ => need(&facts.user_namespaces, policy, "every rule", draft),
     }
+    if engine == Engine::Bwrap {
+        runnable(policy, draft);
+    }
     let network = network_namespace(policy);
     if engine == Engine::Namespaces {
         need(
@@ -147,6 +150,26 @@ fn own_root(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &mut Draf
     }
     let inet = InetSockets::Open;
     filter(policy, facts, inet, SystemIpc::Own, draft);
+}
+
+/// What bubblewrap's mounts cannot take away: running what may be read, in a tree that may be run.
+fn runnable(policy: &Policy, draft: &mut Draft) {
+    for (rule, above) in policy.files().with_surroundings() {
+        // A default is held where it can be; a rule that somebody wrote must hold.
+        let written = rule.origin.layer() != Layer::BuiltIn;
+        let there = rule.found != Found::Absent;
+        if written && there && rule.access == Access::Read && above >= Access::Execute {
+            draft.gap_of(
+                rule.origin.clone(),
+                format!("{}: {}", rule.path, rule.access),
+                format!(
+                    "bwrap cannot forbid running inside a grant, so it would be: {}",
+                    Access::Execute
+                ),
+                "use the `namespaces` engine, or let it be run, too",
+            );
+        }
+    }
 }
 
 fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {

@@ -256,14 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn engine_that_cannot_start_anything_holds_nothing() {
+    fn a_usable_bwrap_holds_what_namespaces_would() {
         let mut facts = HostFacts::named("ubuntu-24.04").unwrap();
+        assert!(!Guarantee::of(&facts).default_holds());
         facts.bwrap = plan::Bwrap::Usable {
             path: "/usr/bin/bwrap".to_owned(),
         };
         let guarantee = Guarantee::of(&facts);
-        assert!(!guarantee.default_holds());
-        assert!(guarantee.to_string().contains("`bwrap`"), "{guarantee}");
+        assert!(guarantee.default_holds(), "{guarantee}");
+        assert_eq!(guarantee.layers, "bwrap+landlock4+seccomp");
     }
 
     #[test]

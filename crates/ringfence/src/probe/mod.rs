@@ -142,7 +142,7 @@ impl Probed {
             Self::Cgroup => "--limit memory (not in this version)",
             Self::SeccompListener => "unix sockets inside, below Landlock 9",
             Self::Tun => "nothing in this version",
-            Self::Bwrap => "engine bwrap (not in this version)",
+            Self::Bwrap => "engine bwrap",
             Self::Seatbelt => "engine seatbelt",
         }
     }
@@ -252,7 +252,7 @@ impl fmt::Display for Circumstance {
 pub(crate) fn can_start(engine: Engine) -> bool {
     matches!(
         engine,
-        Engine::Landlock | Engine::Namespaces | Engine::Track
+        Engine::Bwrap | Engine::Landlock | Engine::Namespaces | Engine::Track
     )
 }
 

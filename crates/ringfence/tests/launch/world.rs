@@ -14,6 +14,10 @@ use ringfence::launch::{Cause, Command, LaunchError, Options, Report, prepare};
 use ringfence::programs;
 use tempfile::TempDir;
 
+#[allow(
+    dead_code,
+    reason = "two test programs share it, and neither uses all of it"
+)]
 pub(crate) struct World {
     _top: TempDir,
     pub(crate) project: PathBuf,
@@ -28,6 +32,10 @@ pub(crate) fn flag() -> Origin {
     Origin::Flag { name: "--test" }
 }
 
+#[allow(
+    dead_code,
+    reason = "two test programs share it, and neither uses all of it"
+)]
 impl World {
     pub(crate) fn new(preset: Preset) -> Self {
         // Not below a temporary directory: a session has its own of those.

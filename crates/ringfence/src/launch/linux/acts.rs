@@ -19,6 +19,7 @@ use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
+use super::expected::Expected;
 use super::root::RootBuild;
 use crate::launch::LaunchError;
 
@@ -26,6 +27,10 @@ use crate::launch::LaunchError;
 #[derive(Debug)]
 pub(super) enum Ready {
     Capabilities,
+    /// Somebody else was to take them away: here it is seen to.
+    CapabilitiesGone,
+    /// Somebody else built the root: here it is seen to.
+    Checked(Expected),
     Descriptors,
     Ids {
         user: IdMap,
@@ -54,6 +59,8 @@ impl Ready {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
             Self::Capabilities => whole(drop_capabilities(subject)),
+            Self::CapabilitiesGone => whole(have_no_capabilities(subject)),
+            Self::Checked(expected) => expected.check(),
             Self::Descriptors => whole(close_others(subject, keep)),
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
@@ -70,10 +77,20 @@ impl Ready {
         }
     }
 
+    /// The socket over which the supervisor gets what it is asked about.
+    pub(super) fn listener(&self) -> Option<&OwnedFd> {
+        if let Self::Seccomp(_, listener) = self {
+            listener.as_ref()
+        } else {
+            None
+        }
+    }
+
     /// What a failure's number means, in words.
     pub(super) fn describe(&self, detail: u32) -> Option<String> {
         match self {
             Self::Root(build) => build.describe(detail),
+            Self::Checked(expected) => expected.describe(detail),
             Self::Landlock(build) => build.describe(detail),
             _ => None,
         }
@@ -87,6 +104,15 @@ fn drop_capabilities(subject: &Subject) -> Result<(), Errno> {
         Err(Errno::PERM) if capabilities::read()?.permitted == 0 => capabilities::clear(subject),
         other => other,
     }
+}
+
+/// Makes sure that there is no capability left to take away, nor one to get back.
+fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
+    if capabilities::read()? != capabilities::Sets::default() || capabilities::read_bounding()? != 0
+    {
+        return Err(Errno::PERM);
+    }
+    capabilities::clear(subject)
 }
 
 /// Closes everything above standard error but what the session itself needs.
@@ -129,9 +155,9 @@ fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<
 /// A ruleset to be made inside the new root.
 #[derive(Debug)]
 pub(super) struct LandlockBuild {
-    abi: u32,
-    handled: Handled,
-    rules: Vec<(CString, AccessFs)>,
+    pub(super) abi: u32,
+    pub(super) handled: Handled,
+    pub(super) rules: Vec<(CString, AccessFs)>,
 }
 
 impl LandlockBuild {

@@ -41,6 +41,8 @@ pub(super) struct Broker {
 struct Shared {
     listener: Listener,
     network: NetworkNamespace,
+    /// File systems that only the session has, besides the one of its `/dev`.
+    private: Vec<(u32, u32)>,
     waiting: AtomicUsize,
 }
 
@@ -73,9 +75,19 @@ impl Broker {
             shared: Arc::new(Shared {
                 listener,
                 network,
+                private: Vec::new(),
                 waiting: AtomicUsize::new(0),
             }),
         }
+    }
+
+    /// Lets sockets on these file systems be the session's own, too.
+    pub(super) fn also(mut self, private: Vec<(u32, u32)>) -> Self {
+        // Nobody else holds it before the first call was answered.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.private = private;
+        }
+        self
     }
 
     /// Answers one call that waits.
@@ -169,7 +181,7 @@ impl Shared {
             Some(_) => {
                 let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-                own_socket(thread, &path).map(Target::UnixFile)
+                own_socket(thread, &path, &self.private).map(Target::UnixFile)
             }
         }
     }
@@ -218,7 +230,7 @@ impl Connection {
 }
 
 /// Pins a socket file that only the session can have made.
-fn own_socket(thread: Pid, path: &CStr) -> Result<OwnedFd, Errno> {
+fn own_socket(thread: Pid, path: &CStr, private: &[(u32, u32)]) -> Result<OwnedFd, Errno> {
     let number = thread.as_raw_nonzero();
     let root = open_of(&format!("/proc/{number}/root"))?;
     let found = if path.to_bytes().starts_with(b"/") {
@@ -239,6 +251,9 @@ fn own_socket(thread: Pid, path: &CStr) -> Result<OwnedFd, Errno> {
     let identity = files::identify(&found)?;
     if identity.kind != Kind::Socket {
         return Err(Errno::CONNREFUSED);
+    }
+    if private.contains(&identity.device) {
+        return Ok(found);
     }
     // `/dev` is always on the scratch, and nothing inside can put another thing there.
     let scratch = files::pin_beneath(root.as_fd(), c"dev")?;

@@ -45,8 +45,8 @@ pub(super) struct Inside {
     pub(super) end: OwnedFd,
     /// Says when each step was done, if somebody wants to know.
     pub(super) timeline: Option<OwnedFd>,
-    /// The supervisor's ends of both pipes, which the first process has copies of at birth.
-    pub(super) outer: [RawFd; 2],
+    /// The supervisor's ends of both pipes, if the first process has copies of them at birth.
+    pub(super) outer: Option<[RawFd; 2]>,
 }
 
 /// What keeps the processes of a session together.
@@ -69,10 +69,7 @@ impl Inside {
 
     /// The descriptors that stay open in the first process.
     fn kept(&self) -> [BorrowedFd<'_>; 4] {
-        let listener = self.acts.iter().find_map(|(_, act)| match act {
-            Ready::Seccomp(_, listener) => listener.as_ref(),
-            _ => None,
-        });
+        let listener = self.acts.iter().find_map(|(_, act)| act.listener());
         [
             self.failure.as_fd(),
             self.end.as_fd(),
@@ -87,7 +84,7 @@ impl Inside {
         }
     }
 
-    fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
+    pub(super) fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
         let act = Step::ALL.iter().position(|known| *known == step);
         let failure = Failure {
             act: act
@@ -163,7 +160,7 @@ fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
     }
     // The parent cannot be seen from in here. If it went before the request above, nobody but
     // this process holds the other end of its pipe any more.
-    for outer in inside.outer {
+    for outer in inside.outer.into_iter().flatten() {
         close(subject, outer)?;
     }
     let mut watched = [PollFd::new(&inside.end, PollFlags::empty())];

@@ -21,6 +21,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
 use super::broker::Broker;
+use super::bwrap::{Bwrap, Taken};
 use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
@@ -44,6 +45,7 @@ pub struct Prepared {
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
+    bwrap: Option<Bwrap>,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -76,6 +78,10 @@ pub fn prepare(
     let mut wall = None;
     let mut names = Vec::new();
     let mut asked_over = None;
+    let mut bwrap = match plan.engine() {
+        Engine::Bwrap => Some(Bwrap::new(policy.project())?),
+        _ => None,
+    };
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -87,6 +93,16 @@ pub fn prepare(
                 object: None,
                 source: Errno::IO.into(),
             });
+        }
+        if let Some(bwrap) = &mut bwrap {
+            match bwrap.take(act)? {
+                Taken::ButFor(ready) => {
+                    acts.push((step, ready));
+                    continue;
+                }
+                Taken::No => {}
+                Taken::Whole => continue,
+            }
         }
         match act {
             Act::Namespaces { network } => {
@@ -169,9 +185,10 @@ pub fn prepare(
         environment: StringArray::new(environment),
         failure: failure_inside,
         end: end_inside,
-        outer: [failure.as_raw_fd(), end.as_raw_fd()],
+        outer: Some([failure.as_raw_fd(), end.as_raw_fd()]),
     };
     Ok(Prepared {
+        bwrap,
         inside,
         namespaces,
         failure,
@@ -197,6 +214,9 @@ impl Prepared {
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
     pub fn spawn(mut self) -> Result<Running, LaunchError> {
         let asked = wire::now();
+        if let Some(bwrap) = self.bwrap.take() {
+            return self.spawn_through(bwrap, asked);
+        }
         let born = Spawn::new(Memory::Copied)
             .namespaces(self.namespaces)
             .start(&mut self.inside, super::init::live);
@@ -217,6 +237,7 @@ impl Prepared {
             timeline,
             asked_over,
             namespaces,
+            bwrap: _,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
@@ -227,6 +248,30 @@ impl Prepared {
             running.broker = Some(broker(&socket, namespaces)?);
         }
         if let Some(timeline) = timeline {
+            running.timeline = marks(asked, &timeline);
+        }
+        Ok(running)
+    }
+
+    fn spawn_through(self, bwrap: Bwrap, asked: Duration) -> Result<Running, LaunchError> {
+        let started = bwrap.start(&self.inside)?;
+        let boundary = self.inside.boundary;
+        let acts = self.inside.release();
+        let running = Running::new(
+            started.child,
+            boundary,
+            self.end,
+            self.wall,
+            self.names,
+            self.plan,
+            self.tmp,
+        );
+        let (running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        let mut running = running.started(&self.failure, &acts, &self.program)?;
+        if let Some(socket) = self.asked_over {
+            running.broker = Some(broker(&socket, self.namespaces)?.also(own));
+        }
+        if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
         Ok(running)
@@ -297,7 +342,7 @@ fn marks(asked: Duration, timeline: &OwnedFd) -> Vec<(Step, Duration)> {
 
 fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     match engine {
-        Engine::Namespaces => Ok(Boundary::PidNamespace),
+        Engine::Bwrap | Engine::Namespaces => Ok(Boundary::PidNamespace),
         Engine::Landlock | Engine::Track => {
             // Without this list the first process could not find those it has to end.
             std::fs::metadata("/proc/thread-self/children").map_err(|source| {

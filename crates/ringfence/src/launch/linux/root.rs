@@ -78,7 +78,7 @@ enum Kind {
 }
 
 /// Devices every program expects, with the numbers that they must have.
-const DEVICES: [(&str, (u32, u32)); 6] = [
+pub(super) const DEVICES: [(&str, (u32, u32)); 6] = [
     ("full", (1, 7)),
     ("null", (1, 3)),
     ("random", (1, 8)),

@@ -16,9 +16,11 @@ use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{RenameFlags, renameat_with};
+use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
 use super::broker::Broker;
+use super::bwrap::Outside;
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
@@ -33,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Running {
     first: Child,
+    /// The first process inside, if it is not the one that we started ourselves.
+    inner: Option<OwnedFd>,
     boundary: Boundary,
     /// Its closing tells the first process that nobody waits any more.
     end: Option<OwnedFd>,
@@ -58,6 +62,7 @@ impl Running {
     ) -> Self {
         Self {
             first,
+            inner: None,
             boundary,
             end: Some(end),
             wall,
@@ -91,6 +96,30 @@ impl Running {
         Err(error)
     }
 
+    /// Waits until a second stage is there, and learns which process it is.
+    ///
+    /// Also returns the devices of the file systems that only the session has.
+    pub(super) fn greeted(
+        mut self,
+        outside: &Outside,
+        failure: &OwnedFd,
+        acts: &[(Step, Ready)],
+    ) -> Result<(Self, Vec<(u32, u32)>), LaunchError> {
+        let error = match outside.greeting() {
+            Ok(greeting) => {
+                self.inner = Some(greeting.process);
+                return Ok((self, greeting.private));
+            }
+            // It may have said why before it went.
+            Err(error) => match Failure::receive(failure) {
+                Ok(Some(failure)) => explain(failure, acts, Path::new("")),
+                Ok(None) | Err(_) => error,
+            },
+        };
+        self.kill();
+        Err(error)
+    }
+
     /// How long each step of the launch took, if that was asked for.
     pub fn timeline(&self) -> &[(Step, Duration)] {
         &self.timeline
@@ -111,10 +140,29 @@ impl Running {
             self.end = None;
             self.first_ends_within(PATIENCE);
         }
+        self.end_inner();
         if !self.reaped {
             // Already gone is as good as ended.
             let _ = self.first.signal(Signal::KILL);
             self.reaped = self.first.wait().is_ok();
+        }
+    }
+
+    /// Ends the first process inside and waits until it is gone, and all others inside with it.
+    fn end_inner(&self) {
+        let Some(inner) = &self.inner else {
+            return;
+        };
+        // Already gone is as good as ended.
+        let _ = pidfd_send_signal(inner, Signal::KILL);
+        let mut watched = [PollFd::new(inner, PollFlags::IN)];
+        while let Err(Errno::INTR) = poll(&mut watched, None) {}
+    }
+
+    fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
+        match &self.inner {
+            Some(inner) => pidfd_send_signal(inner, signal),
+            None => self.first.signal(signal),
         }
     }
 
@@ -133,7 +181,7 @@ impl Running {
     ///
     /// The session is over.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        Ok(self.first.signal(signal)?)
+        Ok(self.signal_first(signal)?)
     }
 
     /// Waits until the session is over.
@@ -166,7 +214,7 @@ impl Running {
             }
             let news = self.sleep(left, signals)?;
             if let Some(signals) = signals {
-                signals.pass_on(&self.first)?;
+                signals.pass_on(&self)?;
             }
             match news {
                 News::Ended => break self.ended()?,
@@ -296,14 +344,14 @@ impl Signals {
         Ok(Self(SignalFd::new(mask)?))
     }
 
-    fn pass_on(&self, first: &Child) -> io::Result<()> {
+    fn pass_on(&self, session: &Running) -> io::Result<()> {
         while let Some(arrived) = self.0.take()? {
             // What the terminal sends goes to its whole foreground group, the command included.
             if arrived.sent_by == SentBy::Kernel {
                 continue;
             }
             if let Some(signal) = Signal::from_named_raw(arrived.signal) {
-                let _ = first.signal(signal);
+                let _ = session.signal_first(signal);
             }
         }
         Ok(())

@@ -16,6 +16,7 @@ use rustix::thread::SecureComputingMode;
 use self::causes::{LandlockTrouble, missing};
 use self::surroundings::Surroundings;
 use super::{Finding, Findings, Probed, can_start, this_arch};
+use crate::launch::system_bwrap;
 
 /// The namespaces of every session, beside that of users.
 const FURTHER: [(Probed, &str, Namespaces); 5] = [
@@ -61,7 +62,7 @@ pub fn quick() -> HostFacts {
         seccomp_listener: quick_listener(),
         process_limit: process_limit(),
         cgroup: unused_cgroup(),
-        bwrap: bwrap::find(),
+        bwrap: system_bwrap(),
         ..HostFacts::nothing(Os::Linux)
     }
 }
