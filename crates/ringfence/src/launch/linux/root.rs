@@ -381,6 +381,8 @@ impl RootBuild {
         let mask = process::set_umask(subject, 0);
         let scratch = self.scratch().map_err(|errno| (0, errno))?;
         process::set_umask(subject, mask);
+        // Before Linux 6.15 only what is attached can be cloned. It goes with the old root.
+        move_mount(subject, scratch.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
         let root = self
             .base(subject, scratch.as_fd())
             .map_err(|errno| (0, errno))?;
