@@ -28,6 +28,7 @@ use crate::flags::{Level, LimitFlag, Variable};
   ringfence run -- npm test                confine one command to this project
   ringfence explain ~/.ssh/id_ed25519      what a command could do with it, and who says so
   ringfence explain --plan                 what would be done to confine a command here
+  ringfence doctor                         what this host can enforce, and what to fix
   ringfence settings check                 every mistake in the settings, with its line
 
 Exit status: the command's own; 125 ringfence refused or failed and nothing ran,
@@ -57,6 +58,18 @@ pub(crate) enum Command {
   ringfence explain --env SSH_AUTH_SOCK
   ringfence explain --plan --host-facts ubuntu-24.04")]
     Explain(Box<Explain>),
+    /// Say what this host can enforce, by trying, and what to type where it cannot
+    #[command(after_help = "Examples:
+  ringfence doctor
+  ringfence doctor --json | jq .facts > here.json
+  ringfence explain --plan --host-facts here.json
+
+Exit status: 0 if the default preset can be enforced here, 1 if not.")]
+    Doctor {
+        /// Answer in JSON.
+        #[arg(long, help_heading = "Output")]
+        json: bool,
+    },
     /// Show, check and describe settings
     Settings(Settings),
     /// Print a completion script for a shell
@@ -145,7 +158,8 @@ pub(crate) struct Explain {
         long,
         value_name = "NAME",
         group = "question",
-        help_heading = "Questions"
+        help_heading = "Questions",
+        value_parser = variable
     )]
     pub(crate) env: Vec<String>,
     /// The acts that would confine a command, in order, and what they could not hold.
@@ -348,6 +362,13 @@ fn level() -> impl TypedValueParser<Value = Level> {
         "landlock" => Level::Landlock,
         _ => Level::Namespaces,
     })
+}
+
+fn variable(name: &str) -> Result<String, &'static str> {
+    if name.is_empty() || name.contains('=') {
+        return Err("a variable's name cannot be empty or hold `=`");
+    }
+    Ok(name.to_owned())
 }
 
 fn socket(path: PathBuf) -> Result<SocketName, String> {

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// All went well.
     Success,
+    /// All went well, and the answer is no.
+    No,
     /// The arguments or the settings are wrong; nothing ran.
     Usage,
     /// ringfence refused or failed; nothing ran.
@@ -22,6 +24,7 @@ impl Exit {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
+            Self::No => 1,
             Self::Usage => 2,
             Self::Refused => 125,
             Self::NotExecutable => 126,

@@ -142,18 +142,6 @@ struct LayerOfFlags<'a> {
 }
 
 impl LayerOfFlags<'_> {
-    fn path(&mut self, path: &Path, name: &'static str) -> Option<PathBuf> {
-        if path.as_os_str().is_empty() {
-            self.complaints.push(Complaint {
-                origin: flag(name),
-                message: "the path is empty".to_owned(),
-                help: None,
-            });
-            return None;
-        }
-        Some(self.current.join(path))
-    }
-
     fn files(&mut self, flags: &FileFlags) {
         type List = fn(
             &mut Keys,
@@ -174,9 +162,8 @@ impl LayerOfFlags<'_> {
         ];
         for (name, paths, list) in lists {
             for path in paths {
-                if let Some(path) = self.path(path, name) {
-                    list(&mut self.keys).push(SettingPath(path), flag(name));
-                }
+                let path = SettingPath(self.current.join(path));
+                list(&mut self.keys).push(path, flag(name));
             }
         }
         for name in &flags.allow_protected {

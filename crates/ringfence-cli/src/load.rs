@@ -1,5 +1,7 @@
 //! From the command line to a policy.
 
+use std::path::Path;
+
 use ringfence::load::Loaded;
 use ringfence::place::{Lookout, PlaceError, Project, Surroundings};
 use ringfence_core::origin::Layer;
@@ -24,9 +26,9 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// Finds the project and reads all settings. What goes wrong is said here.
-    pub(crate) fn set(kind: Kind, flags: &Flags<'_>) -> Result<Self, Exit> {
+    pub(crate) fn set(kind: Kind, purpose: Purpose, flags: &Flags<'_>) -> Result<Self, Exit> {
         let lookout = Lookout::new();
-        let (surroundings, place) = find(kind, flags.place, &lookout)?;
+        let (surroundings, place) = find(kind, purpose, flags.place, &lookout)?;
         let mut loaded = Loaded::read(&surroundings, &place);
         let (keys, flags) = flags.keys(&surroundings.current);
         loaded.add(Layer::Flag, keys);
@@ -60,9 +62,19 @@ impl Scene {
     }
 }
 
+/// What a place is looked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Purpose {
+    /// To answer a question: where there is no project, it is answered for the current directory.
+    Answer,
+    /// To start a command: never with a whole home writable that nobody named.
+    Start,
+}
+
 /// Where ringfence was called. What goes wrong is said here.
 pub(crate) fn find(
     kind: Kind,
+    purpose: Purpose,
     flags: &PlaceFlags,
     lookout: &Lookout,
 ) -> Result<(Surroundings, Place), Exit> {
@@ -71,7 +83,15 @@ pub(crate) fn find(
         None => Project::Nearest,
     };
     let found = Surroundings::of_process(lookout).and_then(|surroundings| {
-        let place = surroundings.place(kind, project, lookout)?;
+        let place = match surroundings.place(kind, project, lookout) {
+            Err(error @ PlaceError::TooWide { .. }) if purpose == Purpose::Answer => {
+                tell(&format!(
+                    "note: {error}; this answers as `--project .` would\n"
+                ));
+                surroundings.place(kind, Project::Named(Path::new(".")), lookout)?
+            }
+            found => found?,
+        };
         Ok((surroundings, place))
     });
     found.map_err(|error: PlaceError| {

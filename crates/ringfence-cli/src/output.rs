@@ -4,7 +4,11 @@
 //! for us that is an ordinary end. Each answer is built whole and written at once, so that half
 //! an answer is never taken for one.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use ringfence_core::text::is_hidden;
 
 use crate::exit::Exit;
 
@@ -23,6 +27,11 @@ impl Colour {
         Self::of(&io::stderr())
     }
 
+    /// What standard output should get.
+    pub(crate) fn of_answers() -> Self {
+        Self::of(&io::stdout())
+    }
+
     fn of(stream: &impl IsTerminal) -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -34,8 +43,13 @@ impl Colour {
     }
 }
 
-/// Writes an answer to standard output.
+/// Writes an answer for people to standard output.
 pub(crate) fn answer(text: &str) -> Exit {
+    answer_exactly(&visible(text))
+}
+
+/// Writes what ringfence itself made for a program, byte for byte: a script, a page.
+pub(crate) fn answer_exactly(text: &str) -> Exit {
     match write(&mut io::stdout(), text) {
         Ok(()) => Exit::Success,
         Err(error) => {
@@ -48,15 +62,46 @@ pub(crate) fn answer(text: &str) -> Exit {
 /// Writes an answer for programs.
 pub(crate) fn answer_json(value: &impl serde::Serialize) -> Exit {
     match serde_json::to_string_pretty(value) {
-        Ok(mut text) => {
-            text.push('\n');
-            answer(&text)
-        }
+        Ok(text) => answer_exactly(&(escaped_json(&text) + "\n")),
         Err(error) => {
             complain(&format!("cannot write the answer as JSON: {error}"), None);
             Exit::Refused
         }
     }
+}
+
+/// Text with everything but line ends that a terminal would obey shown instead.
+///
+/// Names are escaped where they are printed; this holds for whatever was forgotten.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    escape(text, |character, out| {
+        let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+    })
+}
+
+/// The same for JSON, where only strings can hold such characters and have escapes of their own.
+fn escaped_json(text: &str) -> Cow<'_, str> {
+    escape(text, |character, out| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn escape(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let obeyed = |character: char| is_hidden(character) && character != '\n';
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if obeyed(character) {
+            write(character, &mut out);
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Writes ready text to standard error. If that is not possible there is nobody left to tell.
@@ -68,11 +113,9 @@ pub(crate) fn tell(text: &str) {
 pub(crate) fn complain(message: &str, help: Option<&str>) {
     let mut text = format!("error: {message}\n");
     if let Some(help) = help {
-        text.push_str("  help: ");
-        text.push_str(help);
-        text.push('\n');
+        let _ = writeln!(text, "  help: {help}");
     }
-    tell(&text);
+    tell(&visible(&text));
 }
 
 /// A reader that has gone away has all it wanted.
@@ -100,6 +143,18 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_when_it_is_made_visible() {
+        let value = "a\u{1b}\u{9b}\u{202e}\u{e0041}\"\\ö\n";
+        let text = serde_json::to_string_pretty(&[value]).unwrap();
+
+        let shown = escaped_json(&text);
+
+        assert!(!shown.chars().any(|c| is_hidden(c) && c != '\n'), "{shown}");
+        let back: Vec<String> = serde_json::from_str(&shown).unwrap();
+        assert_eq!(back, [value]);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub enum BuiltIn {
     Environment,
     /// Git metadata of the project.
     Git,
+    /// The homes of other users.
+    Homes,
     /// The limits of a kind.
     Limits,
     /// What a preset says.
@@ -51,8 +53,10 @@ pub enum BuiltIn {
     Protected,
     /// Directories that hold the sockets of the host.
     Runtime,
-    /// Keys, tokens, histories and other people's homes.
+    /// Keys, tokens and histories.
     Secrets,
+    /// What every session has its own of: devices and processes.
+    Session,
     /// The directories every program needs.
     SystemPaths,
     /// Where compilers and package managers keep their programs and caches.
@@ -110,12 +114,14 @@ impl fmt::Display for BuiltIn {
             Self::Dotfiles => f.write_str("built-in list of shell start-up files"),
             Self::Environment => f.write_str("built-in list of variables"),
             Self::Git => f.write_str("built-in git metadata rule"),
+            Self::Homes => f.write_str("built-in list of homes"),
             Self::Limits => f.write_str("built-in limits"),
             Self::Preset(preset) => write!(f, "preset {preset}"),
             Self::Project => f.write_str("built-in project rule"),
             Self::Protected => f.write_str("built-in list of files that run later"),
             Self::Runtime => f.write_str("built-in list of socket directories"),
             Self::Secrets => f.write_str("built-in secrets list"),
+            Self::Session => f.write_str("built-in session rule"),
             Self::SystemPaths => f.write_str("built-in system paths"),
             Self::Toolchains => f.write_str("built-in toolchain paths"),
             Self::Tmp => f.write_str("built-in temporary directories"),
@@ -177,6 +183,17 @@ impl<T> Located<T> {
     }
 }
 
+/// How far somebody has read: an offset and its column. The default has read nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    offset: usize,
+    column: usize,
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// A settings file being read: its name, for origins, and its text, for lines and columns.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -218,17 +235,29 @@ impl Source {
 
     /// Line and column, both from one, of a byte offset; past the end means the end.
     pub fn position(&self, offset: usize) -> (u32, u32) {
+        let (line, cursor) = self.find(Cursor::default(), offset);
+        (line, number(cursor.column))
+    }
+
+    /// Line of an offset, and the cursor there; columns are counted on from `before` if that is
+    /// on the same line.
+    fn find(&self, before: Cursor, offset: usize) -> (u32, Cursor) {
         let mut end = offset.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
         let line = self.lines.partition_point(|start| *start <= end);
         let start = self.lines[line - 1];
-        let column = self.text[start..end].chars().count() + 1;
-        (
-            u32::try_from(line).unwrap_or(u32::MAX),
-            u32::try_from(column).unwrap_or(u32::MAX),
-        )
+        let (from, columns) = if (start..=end).contains(&before.offset) && before.column > 0 {
+            (before.offset, before.column)
+        } else {
+            (start, 1)
+        };
+        let cursor = Cursor {
+            offset: end,
+            column: columns + self.text[from..end].chars().count(),
+        };
+        (number(line), cursor)
     }
 
     /// The byte offset of a line and column, both from one; the inverse of [`Self::position`].
@@ -257,13 +286,19 @@ impl Source {
 
     /// The origin of what stands at a byte offset.
     pub fn origin(&self, offset: usize) -> Origin {
-        let (line, column) = self.position(offset);
-        Origin::File {
+        self.origin_after(Cursor::default(), offset).0
+    }
+
+    /// The same for somebody who reads on: a long line is then counted once, not once a value.
+    pub(crate) fn origin_after(&self, before: Cursor, offset: usize) -> (Origin, Cursor) {
+        let (line, cursor) = self.find(before, offset);
+        let origin = Origin::File {
             layer: self.layer,
             path: Arc::clone(&self.path),
             line,
-            column,
-        }
+            column: number(cursor.column),
+        };
+        (origin, cursor)
     }
 }
 
@@ -280,6 +315,17 @@ mod tests {
         assert_eq!(source.position(3), (2, 1), "inside ö counts as ö");
         assert_eq!(source.position(4), (2, 2));
         assert_eq!(source.position(99), (3, 1));
+    }
+
+    #[test]
+    fn reading_on_counts_as_reading_anew() {
+        let source = Source::new(Layer::User, "s.json", "ab\ncöd e\n\nf");
+        let mut cursor = Cursor::default();
+        for offset in [0, 1, 4, 5, 8, 9, 7, 10, 12, 11, 2, 99] {
+            let (origin, next) = source.origin_after(cursor, offset);
+            assert_eq!(origin, source.origin(offset), "{offset}");
+            cursor = next;
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Paths that a rule can name.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,8 +11,34 @@ use serde::{Deserialize, Serialize};
 ///
 /// It promises nothing about existence or symbolic links: whoever enforces a rule opens it once,
 /// and from then on only the descriptor is trusted.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq)]
 pub struct AbsPath(PathBuf);
+
+// There is one way to write such a path, so bytes decide; taking it apart each time would be most
+// of what a look-up costs.
+impl PartialEq for AbsPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Hash for AbsPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
+
+impl Ord for AbsPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        by_names(self.bytes(), other.bytes())
+    }
+}
+
+impl PartialOrd for AbsPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// Why a text cannot name a rule.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -107,7 +135,11 @@ impl AbsPath {
 
     /// Whether `other` is this path or lies below it, by whole names.
     pub fn covers(&self, other: &Self) -> bool {
-        other.0.starts_with(&self.0)
+        let (mine, theirs) = (self.bytes(), other.bytes());
+        mine == b"/"
+            || theirs
+                .strip_prefix(mine)
+                .is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
     }
 
     /// How many names it has: zero for the root.
@@ -118,6 +150,13 @@ impl AbsPath {
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_os_str().as_encoded_bytes()
     }
+}
+
+/// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
+fn by_names(a: &[u8], b: &[u8]) -> Ordering {
+    // A slash sorts before every byte of a name, and the root before everything.
+    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+    a.iter().skip(1).map(key).cmp(b.iter().skip(1).map(key))
 }
 
 impl AsRef<Path> for AbsPath {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::origin::{Layer, Origin, Source};
-use ringfence_core::policy::{Complaint, Place, Policy, resolve};
+use ringfence_core::policy::{Complaint, Place, Policy};
 use ringfence_core::problem::{Problem, Severity};
 use ringfence_core::settings::{
     Base, Keys, LARGEST_FILE, SettingPath, Settings, SettingsFile, has_errors,
@@ -19,6 +19,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::place::{Lookout, OS, Surroundings};
+use crate::programs;
 
 /// Where a project keeps its settings, below its root.
 pub const PROJECT_SETTINGS: [&str; 2] = [".ringfence", "settings.json"];
@@ -246,7 +247,7 @@ impl Loaded {
         if unsound || !self.variables.is_empty() {
             return Err(self.mistakes());
         }
-        resolve(&self.settings, place, &|path| lookout.look(path)).map_err(|complaints| {
+        programs::resolve(&self.settings, place, &|path| lookout.look(path)).map_err(|complaints| {
             let complaints = complaints.into_iter();
             complaints.map(|complaint| self.locate(complaint)).collect()
         })
@@ -376,4 +377,27 @@ fn read_text(mut file: std::fs::File) -> Result<String, FileError> {
     String::from_utf8(bytes).map_err(|error| FileError::Utf8 {
         offset: error.utf8_error().valid_up_to(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_one_value() {
+        for (text, offset, expected) in [
+            (r#"["a\"b", 1]"#, 1, r#""a\"b""#),
+            (r#"["a\\", 1]"#, 1, r#""a\\""#),
+            ("[12, 3]", 1, "12"),
+            ("{ \"a\": true}", 7, "true"),
+            ("[[1]]", 1, "["),
+            ("[1 // x", 1, "1"),
+            ("[\"open", 1, "\"open"),
+            ("", 0, ""),
+            ("ab", 9, ""),
+        ] {
+            let span = token(text, offset);
+            assert_eq!(text.get(span).unwrap_or_default(), expected, "{text}");
+        }
+    }
 }

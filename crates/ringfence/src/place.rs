@@ -4,18 +4,16 @@
 //! from then on. Nothing here is created, and nothing is opened for reading: paths are only
 //! looked at, through [`Lookout`].
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{Found, Place, Seen, lists};
 use ringfence_core::settings::{Kind, Os};
 use ringfence_core::text::printable_path;
-use rustix::fs::FileType;
-use rustix::io::Errno;
+
+pub use crate::lookout::Lookout;
 
 /// The operating system this program was built for.
 pub const OS: Os = if cfg!(target_os = "macos") {
@@ -49,9 +47,6 @@ pub const PROJECT_MARKERS: &[&str] = &[
     "meson.build",
     "flake.nix",
 ];
-
-/// The longest path a system call takes.
-const LONGEST_PATH: usize = 4096;
 
 /// Why nobody can say where a command would run.
 #[derive(Debug, thiserror::Error)]
@@ -312,6 +307,7 @@ impl Surroundings {
         let display = text("DISPLAY")
             .and_then(|display| display.strip_prefix(':'))
             .map(|number| number.split('.').next().unwrap_or(number))
+            .filter(|number| !number.is_empty())
             .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let found = [
             ("docker", Some(PathBuf::from(docker))),
@@ -340,119 +336,57 @@ impl Surroundings {
     }
 }
 
-/// Looks at paths, and remembers what it saw.
-///
-/// One launch asks about some hundred paths, most of them neighbours and most of them absent. So
-/// the directory above is looked up first and remembered, and each name then costs one system
-/// call. What is seen here only shapes the policy: whoever enforces it opens each path once
-/// and trusts the descriptor alone.
-#[derive(Debug, Default)]
-pub struct Lookout {
-    seen: RefCell<HashMap<PathBuf, Seen>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Lookout {
-    /// One that has seen nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    fn surroundings(variables: &[(&'static str, &str)], lookout: &Lookout) -> Surroundings {
+        let variables = variables
+            .iter()
+            .map(|(name, value)| (*name, OsString::from(value)));
+        Surroundings::new(Path::new("/"), Variables(variables.collect()), lookout).unwrap()
     }
 
-    /// What stands at an absolute path, links followed.
-    pub fn look(&self, path: &Path) -> Seen {
-        if let Some(known) = self.seen.borrow().get(path) {
-            return known.clone();
-        }
-        let seen = self.look_up(path);
-        self.seen.borrow_mut().insert(path.to_owned(), seen.clone());
-        seen
-    }
-
-    /// From here on, answers as if there were a directory at this path and at every one above it
-    /// that is absent. For questions about what would hold if something existed.
-    pub fn suppose(&self, path: &AbsPath) {
-        let mut next = Some(path.clone());
-        while let Some(path) = next {
-            if matches!(self.look(path.as_path()), Seen::Absent) {
-                let supposed = Seen::At(path.clone(), Found::Directory);
-                let mut seen = self.seen.borrow_mut();
-                seen.insert(path.as_path().to_owned(), supposed);
-            }
-            next = path.parent();
-        }
-    }
-
-    fn look_up(&self, path: &Path) -> Seen {
-        if path.as_os_str().len() >= LONGEST_PATH {
-            return Seen::Unreadable("the path is too long".to_owned());
-        }
-        match path.components().next_back() {
-            Some(Component::Normal(name)) => self.look_in(path.parent(), name),
-            Some(Component::RootDir) => Seen::At(AbsPath::root(), Found::Directory),
-            // `..` means whatever the kernel makes of it.
-            Some(Component::ParentDir) => follow(path),
-            Some(Component::CurDir | Component::Prefix(_)) | None => {
-                Seen::Unreadable("the path is not absolute".to_owned())
-            }
-        }
-    }
-
-    fn look_in(&self, parent: Option<&Path>, name: &OsStr) -> Seen {
-        let directory = match parent.map(|parent| self.look(parent)) {
-            Some(Seen::At(directory, Found::Directory)) => directory,
-            Some(Seen::At(..) | Seen::Absent) => return Seen::Absent,
-            Some(unreadable @ Seen::Unreadable(_)) => return unreadable,
-            None => return Seen::Unreadable("the path is not absolute".to_owned()),
-        };
-        // The directory is canonical, so what lies in it under its own name is too.
-        let path = directory.as_path().join(name);
-        match rustix::fs::lstat(&path) {
-            Ok(status) if kind(&status) == FileType::Symlink => follow(&path),
-            Ok(status) => at(&path, kind(&status)),
-            Err(error) => not_seen(error),
-        }
-    }
-}
-
-/// Asks the kernel for the whole way.
-fn follow(path: &Path) -> Seen {
-    let canonical = match std::fs::canonicalize(path) {
-        Ok(canonical) => canonical,
-        Err(error) => {
-            let number = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            return not_seen(number);
-        }
-    };
-    match rustix::fs::lstat(&canonical) {
-        Ok(status) => at(&canonical, kind(&status)),
-        Err(error) => not_seen(error),
-    }
-}
-
-fn kind(status: &rustix::fs::Stat) -> FileType {
-    FileType::from_raw_mode(status.st_mode)
-}
-
-fn at(path: &Path, kind: FileType) -> Seen {
-    let found = if kind == FileType::Directory {
-        Found::Directory
-    } else if kind == FileType::RegularFile {
-        Found::File
-    } else {
-        Found::Other
-    };
-    match AbsPath::parse(path) {
-        Ok(path) => Seen::At(path, found),
-        Err(error) => Seen::Unreadable(error.to_string()),
-    }
-}
-
-fn not_seen(error: Errno) -> Seen {
-    match error {
-        Errno::NOENT | Errno::NOTDIR => Seen::Absent,
-        other => {
-            let message = io::Error::from(other).to_string();
-            let words = message.split(" (os error").next().unwrap_or(&message);
-            Seen::Unreadable(words.to_lowercase())
-        }
+    #[test]
+    fn sockets_are_where_variables_say() {
+        let lookout = Lookout::new();
+        let found = surroundings(
+            &[
+                (
+                    "DBUS_SESSION_BUS_ADDRESS",
+                    "unix:path=/run/user/1/bus,guid=0",
+                ),
+                ("DISPLAY", ":1.0"),
+                ("SSH_AUTH_SOCK", "/agent"),
+                ("WAYLAND_DISPLAY", "wayland-7"),
+                ("XDG_RUNTIME_DIR", "/run/user/1"),
+            ],
+            &lookout,
+        )
+        .sockets();
+        let expected = [
+            ("docker", "/run/docker.sock"),
+            ("gpg-agent", "/run/user/1/gnupg/S.gpg-agent"),
+            ("podman", "/run/user/1/podman/podman.sock"),
+            ("session-bus", "/run/user/1/bus"),
+            ("ssh-agent", "/agent"),
+            ("wayland", "/run/user/1/wayland-7"),
+            ("x11", "/tmp/.X11-unix/X1"),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(name, path)| (name, PathBuf::from(path)))
+        );
+        // Over the network, or nonsense: no socket of this host.
+        let none = surroundings(
+            &[
+                ("DISPLAY", ":../x"),
+                ("SSH_AUTH_SOCK", "relative"),
+                ("DOCKER_HOST", "unix://relative"),
+            ],
+            &lookout,
+        )
+        .sockets();
+        assert_eq!(none, [("podman", PathBuf::from("/run/podman/podman.sock"))]);
     }
 }

@@ -4,7 +4,7 @@ use clap::CommandFactory;
 
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::output::{answer, complain};
+use crate::output::{answer_exactly, complain};
 
 pub(super) fn run(shell: clap_complete::Shell) -> Result<Exit, Exit> {
     let mut script = Vec::new();
@@ -13,5 +13,5 @@ pub(super) fn run(shell: clap_complete::Shell) -> Result<Exit, Exit> {
         complain(&format!("the script is not text: {error}"), None);
         Exit::Refused
     })?;
-    Ok(answer(&text))
+    Ok(answer_exactly(&text))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ringfence::place::Lookout;
 use ringfence_core::host::{Host, HostPattern, Ports, Target};
+use ringfence_core::path::AbsPath;
 use ringfence_core::plan::compile;
 use ringfence_core::policy::{Policy, Seen, name_of_absent};
 use ringfence_core::text::printable;
@@ -14,7 +15,7 @@ use super::host_facts;
 use crate::args::Explain;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::Scene;
+use crate::load::{Purpose, Scene};
 use crate::output::{answer, answer_json, complain};
 use crate::print::plan::{self, Detail};
 use crate::print::verdict::{Answer, Asked, Asker};
@@ -38,6 +39,7 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Exit> {
         .collect::<Result<_, Exit>>()?;
     let scene = Scene::set(
         arguments.kind,
+        Purpose::Answer,
         &Flags {
             place: &arguments.place,
             files: Some(&arguments.files),
@@ -107,10 +109,10 @@ fn about_path(
     let look = |path: &Path| scene.lookout.look(path);
     let (path, notes) = match scene.lookout.look(&full) {
         Seen::At(path, _) => {
-            let notes = if path.as_path() == full {
-                Vec::new()
-            } else {
-                vec![format!("it is {path}")]
+            // A `..` that leads where it seems to needs no words; a link does.
+            let notes = match AbsPath::lexical(&full) {
+                Ok(plain) if plain == path => Vec::new(),
+                _ => vec![format!("it leads to {path}")],
             };
             (path, notes)
         }

@@ -1,6 +1,7 @@
 //! One module for each command.
 
 mod completions;
+mod doctor;
 mod explain;
 mod man;
 mod run;
@@ -15,7 +16,7 @@ use ringfence_core::plan::HostFacts;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
-use crate::output::{answer, complain, tell};
+use crate::output::{answer, complain, tell, visible};
 
 /// Does what was typed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -26,6 +27,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match cli.command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),
@@ -42,14 +44,14 @@ fn usage(error: &clap::Error) -> Exit {
     ) {
         return answer(&text);
     }
-    tell(&text);
+    tell(&visible(&text));
     Exit::Usage
 }
 
 /// The facts of the host that a plan is for: a named one, one from a file, or this one.
 fn host_facts(wanted: Option<&OsString>) -> Result<HostFacts, Exit> {
     let Some(wanted) = wanted else {
-        return Ok(ringfence::probe::host_facts());
+        return Ok(ringfence::probe::thorough().facts);
     };
     if let Some(facts) = wanted.to_str().and_then(HostFacts::named) {
         return Ok(facts);

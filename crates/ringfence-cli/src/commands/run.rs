@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use ringfence::launch::{
     Cause, Command, LaunchError, Options, Report, Signals, StepName, Timeline,
 };
-use ringfence_core::plan::{Plan, compile};
+use ringfence::planned::Planned;
+use ringfence::probe::Findings;
+use ringfence_core::plan::{Feature, Plan, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
@@ -15,11 +17,14 @@ use super::host_facts;
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::Scene;
-use crate::output::{answer, answer_json, complain, tell};
-use crate::print::plan::{self, Detail};
+use crate::load::{Purpose, Scene};
+use crate::output::{answer, answer_json, complain, tell, visible};
+use crate::print::plan::{self, Detail, gaps_by_reason};
 use crate::print::policy::ignored;
 use crate::print::verdict::shell_word;
+
+/// How much of what is ignored is said before every run.
+const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
     match prepare(arguments) {
@@ -31,6 +36,7 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
 fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
     let scene = Scene::set(
         Kind::Tool,
+        Purpose::Start,
         &Flags {
             place: &arguments.place,
             files: Some(&arguments.files),
@@ -41,10 +47,10 @@ fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
         },
     )?;
     let policy = scene.policy()?;
-    let facts = host_facts(arguments.host_facts.as_ref())?;
-    let plan = compile(&policy, &facts, arguments.engine.engine);
-    let weaker = arguments.engine.weaker_than_required(&plan);
     if arguments.dry_run {
+        let facts = host_facts(arguments.host_facts.as_ref())?;
+        let plan = compile(&policy, &facts, arguments.engine.engine);
+        let weaker = arguments.engine.weaker_than_required(&plan);
         let written = if arguments.json {
             answer_json(&plan::Record::new(&policy, &plan, Some(&arguments.command)))
         } else {
@@ -63,16 +69,16 @@ fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
         }
         return Ok(written.into());
     }
-    if let Some(weaker) = weaker {
-        complain(&weaker, Some("`ringfence explain --plan` says why"));
+    if arguments.report.is_some() || arguments.json_fd.is_some() {
+        // Somebody will wait for it: better nothing than a run without its record.
+        complain(
+            "this version cannot write a report yet",
+            Some("leave out `--report` and `--json-fd`"),
+        );
         return Err(Exit::Refused);
     }
     say_what_matters(&policy);
-    if !plan.may_launch() {
-        refuse(&plan);
-        return Err(Exit::Refused);
-    }
-    launch(&policy, &plan, arguments)
+    launch(&policy, arguments)
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
@@ -80,19 +86,33 @@ fn say_what_matters(policy: &Policy) {
     for note in policy.notes() {
         tell(&format!("ringfence: {note}\n"));
     }
-    for entry in policy.ignored() {
-        tell(&format!(
+    for entry in policy.ignored().iter().take(MOST_IGNORED) {
+        tell(&visible(&format!(
             "ringfence: ignored, since a project's file can only narrow: {} ({})\n",
             entry.what, entry.origin
-        ));
+        )));
+    }
+    if policy.ignored().len() > MOST_IGNORED {
+        tell("ringfence: and more, see `ringfence settings show`\n");
     }
 }
 
-fn refuse(plan: &Plan) {
-    for gap in plan.gaps() {
+/// Says what stands in the way, cause first, and which rules would not hold for it.
+fn refuse(planned: &Planned) {
+    for finding in planned.findings().into_iter().flat_map(Findings::causes) {
+        if let Feature::Missing { why, fix } = &finding.state {
+            complain(&format!("no {}: {why}", finding.probed), Some(fix));
+        }
+    }
+    for group in gaps_by_reason(planned.plan()) {
+        let Some(gap) = group.first() else { continue };
+        let more = match group.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         complain(
             &format!(
-                "this host cannot enforce a rule: {} ({}): {}",
+                "this host cannot enforce a rule: {} ({}){more}: {}",
                 gap.rule, gap.origin, gap.lost
             ),
             Some(&gap.fix),
@@ -102,15 +122,27 @@ fn refuse(plan: &Plan) {
 }
 
 /// Starts the command and waits for its end. The exit status is the command's own.
-fn launch(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<ExitCode, Exit> {
-    let report = session(policy, plan, options).map_err(|error| {
-        explain_refusal(&error);
-        match error {
-            LaunchError::NotExecutable { .. } => Exit::NotExecutable,
-            LaunchError::NotFound { .. } => Exit::NotFound,
-            _ => Exit::Refused,
+fn launch(policy: &Policy, options: &RunArguments) -> Result<ExitCode, Exit> {
+    let mut planned = Planned::new(policy, options.engine.engine);
+    // Twice at most: a plan that was made thoroughly is never reconsidered.
+    let report = loop {
+        if let Some(weaker) = options.engine.weaker_than_required(planned.plan()) {
+            complain(&weaker, Some("`ringfence doctor` says why"));
+            return Err(Exit::Refused);
         }
-    })?;
+        if !planned.plan().may_launch() {
+            refuse(&planned);
+            return Err(Exit::Refused);
+        }
+        let refusal = match session(policy, planned.plan(), options) {
+            Ok(report) => break report,
+            Err(refusal) => refusal,
+        };
+        match planned.reconsidered(&refusal, policy, options.engine.engine) {
+            Some(again) => planned = again,
+            None => return Err(explain_refusal(&refusal)),
+        }
+    };
     for name in &report.names {
         let shown = printable_path(&name.path);
         tell(&match &name.moved_to {
@@ -149,6 +181,13 @@ fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Repor
     let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
     let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
     let running = prepared.spawn()?;
+    for group in gaps_by_reason(plan) {
+        if let Some(gap) = group.first() {
+            let (rule, lost) = (&gap.rule, &gap.lost);
+            let line = format!("ringfence: does not hold here: {rule}: {lost}\n");
+            tell(&visible(&line));
+        }
+    }
     if options.verbose > 0 {
         tell(&format!("ringfence: {} holds\n", plan.engine()));
     }
@@ -160,7 +199,7 @@ fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Repor
         .map_err(|source| refused("wait for the session", source))
 }
 
-fn explain_refusal(error: &LaunchError) {
+fn explain_refusal(error: &LaunchError) -> Exit {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -176,6 +215,11 @@ fn explain_refusal(error: &LaunchError) {
         _ => None,
     };
     complain(&text, hint);
+    match error {
+        LaunchError::NotExecutable { .. } => Exit::NotExecutable,
+        LaunchError::NotFound { .. } => Exit::NotFound,
+        _ => Exit::Refused,
+    }
 }
 
 fn command_line(words: &[OsString]) -> String {

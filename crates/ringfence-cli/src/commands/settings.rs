@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::args::{PlaceFlags, SettingsCommand, Show};
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::{Scene, find};
+use crate::load::{Purpose, Scene, find};
 use crate::output::{Colour, answer, answer_json, tell};
 use crate::print::{diagnostics, policy};
 
@@ -30,6 +30,7 @@ pub(super) fn run(command: &SettingsCommand) -> Result<Exit, Exit> {
 fn scene(arguments: &Show) -> Result<Scene, Exit> {
     Scene::set(
         arguments.kind,
+        Purpose::Answer,
         &Flags {
             place: &arguments.place,
             files: Some(&arguments.files),
@@ -133,7 +134,7 @@ struct Paths<'a> {
 
 fn path(flags: &PlaceFlags, json: bool) -> Result<Exit, Exit> {
     let lookout = Lookout::new();
-    let (surroundings, place) = find(Kind::Tool, flags, &lookout)?;
+    let (surroundings, place) = find(Kind::Tool, Purpose::Answer, flags, &lookout)?;
     let project: std::path::PathBuf = PROJECT_SETTINGS.iter().collect();
     let project = place.project.as_path().join(project);
     let user = surroundings.user_settings();

@@ -3,17 +3,19 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level, Origin as Location, Renderer, Snippet};
 use ringfence::load::Mistake;
 use ringfence_core::origin::{Origin, Source};
 use ringfence_core::problem::{Problem, Severity};
 use ringfence_core::text::{is_hidden, printable_path};
 use serde::Serialize;
 
-use crate::output::Colour;
+use crate::output::{self, Colour};
 
 /// More than this many are not read by anybody.
 const MOST: usize = 100;
+/// A line longer than this is not shown, and a message is cut: nobody wrote them by hand.
+const LONGEST: usize = 400;
 
 /// All mistakes, one after the other, and how many there are.
 pub(crate) fn render(mistakes: &[Mistake<'_>], colour: Colour) -> String {
@@ -82,23 +84,26 @@ fn render_written(source: &Source, problem: &Problem, renderer: &Renderer) -> St
         Severity::Warning => Level::WARNING,
     };
     // One line is shown; a value that goes on for longer is underlined to its end.
-    let (line, _) = source.position(problem.span.start);
+    let (line, column) = source.position(problem.span.start);
     let start = source.line_start(line).unwrap_or_default();
     let text = source.line(line).unwrap_or_default();
     let within = |offset: usize| offset.saturating_sub(start).min(text.len());
     let span = within(problem.span.start)..within(problem.span.end);
-    let (text, span) = visible_line(text, &span);
-    let snippet = Snippet::source(text)
-        .line_start(usize::try_from(line).unwrap_or(usize::MAX))
-        .path(printable_path(source.path()))
-        .annotation(
-            AnnotationKind::Primary
-                .span(span)
-                .label(visible(&problem.label)),
-        );
-    let group = level
-        .primary_title(visible(&problem.message))
-        .element(snippet);
+    let path = printable_path(source.path());
+    let number = usize::try_from(line).unwrap_or(usize::MAX);
+    let title = level.primary_title(visible(&problem.message));
+    let group = if text.len() > LONGEST {
+        let column = usize::try_from(column).unwrap_or(usize::MAX);
+        let place = Location::path(path).line(number).char_column(column);
+        title
+            .element(place)
+            .element(Level::NOTE.message(visible(&problem.label)))
+    } else {
+        let (text, span) = visible_line(text, &span);
+        let label = visible(&problem.label);
+        let snippet = Snippet::source(text).line_start(number).path(path);
+        title.element(snippet.annotation(AnnotationKind::Primary.span(span).label(label)))
+    };
     let group = match &problem.help {
         Some(help) => group.element(Level::HELP.message(visible(help))),
         None => group,
@@ -106,19 +111,12 @@ fn render_written(source: &Source, problem: &Problem, renderer: &Renderer) -> St
     renderer.render(&[group])
 }
 
-/// A message with everything that a terminal would obey shown instead.
-///
-/// Messages are escaped where they quote; this holds for whatever was forgotten.
+/// A message fit to be shown: nothing in it that a terminal would obey, and not too long.
 fn visible(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    for character in message.chars() {
-        if is_hidden(character) {
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            out.push(character);
-        }
-    }
-    out
+    let end = message.char_indices().nth(LONGEST);
+    let cut = end.map(|(end, _)| format!("{}…", &message[..end]));
+    let message = cut.as_deref().unwrap_or(message);
+    output::visible(message).replace('\n', "\\n")
 }
 
 /// A line of a file with hidden characters replaced, and the span where it then is.

@@ -4,6 +4,7 @@
 //! files that anybody may have written, so everything here is escaped before it is shown.
 
 pub(crate) mod diagnostics;
+pub(crate) mod doctor;
 pub(crate) mod plan;
 pub(crate) mod policy;
 pub(crate) mod verdict;

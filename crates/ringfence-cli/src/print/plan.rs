@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ringfence_core::origin::Layer;
 use ringfence_core::plan::{Act, Gap, HostFacts, Plan, Step};
 use ringfence_core::policy::Policy;
 use serde::Serialize;
@@ -31,7 +32,12 @@ pub(crate) fn render(policy: &Policy, facts: &HostFacts, plan: &Plan, detail: De
     let mut out = String::new();
     let _ = writeln!(out, "project  {}", policy.project());
     let preset = policy.preset();
-    let _ = writeln!(out, "preset   {} ({})", preset.value, preset.origin);
+    let origin: &dyn std::fmt::Display = if preset.origin.layer() == Layer::BuiltIn {
+        &"default"
+    } else {
+        &preset.origin
+    };
+    let _ = writeln!(out, "preset   {} ({origin})", preset.value);
     let _ = writeln!(out, "engine   {}", plan.engine());
     let host = ringfence_core::text::printable(&facts.version);
     let _ = writeln!(out, "host     {} {host}", facts.os);
@@ -85,20 +91,7 @@ fn gaps(out: &mut String, plan: &Plan) {
         "nothing would start"
     };
     let _ = writeln!(out, "{count} {rules} cannot be enforced here: {outcome}.");
-    // What cannot hold for one file mostly cannot hold for many, for the same reason.
-    let mut groups: Vec<Vec<&Gap>> = Vec::new();
-    for gap in plan.gaps() {
-        let same = |group: &&mut Vec<&Gap>| {
-            group
-                .first()
-                .is_some_and(|first| first.lost == gap.lost && first.fix == gap.fix)
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(gap),
-            None => groups.push(vec![gap]),
-        }
-    }
-    for group in groups {
+    for group in gaps_by_reason(plan) {
         out.push('\n');
         for gap in &group {
             let _ = writeln!(out, "  - {} ({})", gap.rule, gap.origin);
@@ -113,6 +106,24 @@ fn gaps(out: &mut String, plan: &Plan) {
             "\nTo start without these rules, and have them in the report: --on-gap report\n",
         );
     }
+}
+
+/// Gaps that have one reason and one fix, together: what cannot hold for one file mostly cannot
+/// hold for many.
+pub(crate) fn gaps_by_reason(plan: &Plan) -> Vec<Vec<&Gap>> {
+    let mut groups: Vec<Vec<&Gap>> = Vec::new();
+    for gap in plan.gaps() {
+        let same = |group: &&mut Vec<&Gap>| {
+            group
+                .first()
+                .is_some_and(|first| first.lost == gap.lost && first.fix == gap.fix)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(gap),
+            None => groups.push(vec![gap]),
+        }
+    }
+    groups
 }
 
 /// A plan as programs read it.

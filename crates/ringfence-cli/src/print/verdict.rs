@@ -1,7 +1,7 @@
 //! One verdict in words: what may be done, who says so, and the line that would change it.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use ringfence_core::host::{Host, HostPattern};
@@ -29,11 +29,21 @@ pub(crate) struct Answer {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(untagged)]
 enum Question {
-    Path(String),
-    Host(String),
-    Env(String),
+    Path { path: String, canonical: AbsPath },
+    Host { host: String, port: u16 },
+    Env { env: String },
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path { path, .. } => f.write_str(path),
+            Self::Host { host, port } => write!(f, "{host}:{port}"),
+            Self::Env { env } => f.write_str(env),
+        }
+    }
 }
 
 /// What would change a verdict.
@@ -45,6 +55,9 @@ struct Grant {
     flag: String,
     /// For good: a line for the user's settings file, or the place of the rule to change.
     setting: String,
+    /// The file that the line belongs into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
 }
 
 /// Who asks, and where their settings are.
@@ -85,7 +98,10 @@ impl Answer {
             notes.push(format!("it may be connected to: {}", socket.origin));
         }
         Self {
-            question: Question::Path(printable_os(given.as_os_str())),
+            question: Question::Path {
+                path: printable_os(given.as_os_str()),
+                canonical: path.clone(),
+            },
             verdict: verdict.access.to_string(),
             origin: verdict.origin.clone(),
             rule: rule.map(|rule| rule.path.to_string()),
@@ -112,17 +128,18 @@ impl Answer {
                 let written = network.mode() == NetworkMode::None
                     && matches!(network.mode_origin().layer(), Layer::User | Layer::Project);
                 let setting = if written {
-                    format!(
-                        "change {}, then {hosts}{}",
-                        network.mode_origin(),
-                        in_file(asker)
-                    )
+                    format!("change {}, then {hosts}", network.mode_origin())
                 } else {
-                    format!("{hosts}{}", in_file(asker))
+                    hosts
                 };
                 let flag = format!("--allow-host {}", shell_word(OsStr::new(&pattern)));
-                let to = "reach";
-                ("refused", Some(Grant { to, flag, setting }))
+                let grant = Grant {
+                    to: "reach",
+                    flag,
+                    setting,
+                    file: asker.file(),
+                };
+                ("refused", Some(grant))
             }
         };
         let rule = match verdict.pattern {
@@ -130,7 +147,10 @@ impl Answer {
             None => format!("network mode {}", network.mode()),
         };
         Self {
-            question: Question::Host(format!("{host}:{port}")),
+            question: Question::Host {
+                host: host.to_string(),
+                port,
+            },
             verdict: word.to_owned(),
             origin: verdict.origin.clone(),
             rule: Some(rule),
@@ -142,9 +162,12 @@ impl Answer {
     /// What becomes of a variable.
     pub(crate) fn about_variable(policy: &Policy, asker: Asker<'_>, name: &str) -> Self {
         let grant = |flag: String, setting: String| {
-            let setting = setting + &in_file(asker);
-            let to = "let it pass";
-            Some(Grant { to, flag, setting })
+            Some(Grant {
+                to: "let it pass",
+                flag,
+                setting,
+                file: asker.file(),
+            })
         };
         let socket = SOCKET_VARIABLES
             .iter()
@@ -185,7 +208,9 @@ impl Answer {
             }
         };
         Self {
-            question: Question::Env(printable(name)),
+            question: Question::Env {
+                env: printable(name),
+            },
             verdict,
             origin,
             rule: None,
@@ -196,10 +221,11 @@ impl Answer {
 
     /// In words.
     pub(crate) fn render(&self, out: &mut String) {
-        let question = match &self.question {
-            Question::Path(text) | Question::Host(text) | Question::Env(text) => text,
-        };
-        let _ = write!(out, "{question}\n    {}: {}", self.verdict, self.origin);
+        let _ = write!(
+            out,
+            "{}\n    {}: {}",
+            self.question, self.verdict, self.origin
+        );
         if let Some(rule) = &self.rule {
             let _ = write!(out, " ({rule})");
         }
@@ -207,9 +233,16 @@ impl Answer {
         for note in &self.notes {
             let _ = writeln!(out, "    {note}");
         }
-        if let Some(Grant { to, flag, setting }) = &self.grant {
+        if let Some(grant) = &self.grant {
+            let Grant {
+                to, flag, setting, ..
+            } = grant;
             let _ = writeln!(out, "    to {to} once:   {flag}");
-            let _ = writeln!(out, "    to {to} always: {setting}");
+            let _ = write!(out, "    to {to} always: {setting}");
+            if let Some(file) = &grant.file {
+                let _ = write!(out, " in {file}");
+            }
+            out.push('\n');
         }
     }
 }
@@ -260,12 +293,20 @@ fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant
             (format!("--{to} {shown}"), line)
         }
     };
-    let setting = match line {
-        _ if change => format!("change {origin}"),
-        Some(line) => line + &in_file(asker),
-        None => "not possible: a settings file cannot hold a name that is not UTF-8".to_owned(),
+    let (setting, file) = match line {
+        _ if change => (format!("change {origin}"), None),
+        Some(line) => (line, asker.file()),
+        None => (
+            "not possible, a settings file cannot hold a name that is not UTF-8".to_owned(),
+            None,
+        ),
     };
-    Some(Grant { to, flag, setting })
+    Some(Grant {
+        to,
+        flag,
+        setting,
+        file,
+    })
 }
 
 /// A path as it would be written in a settings file.
@@ -279,10 +320,10 @@ fn setting_path(asker: Asker<'_>, path: &AbsPath) -> Option<String> {
     Some(json(&text))
 }
 
-fn in_file(asker: Asker<'_>) -> String {
-    asker.settings.map_or_else(String::new, |path| {
-        format!(" in {}", printable_os(path.as_os_str()))
-    })
+impl Asker<'_> {
+    fn file(&self) -> Option<String> {
+        self.settings.map(|path| printable_os(path.as_os_str()))
+    }
 }
 
 /// A JSON string that is safe to show: what is hidden is written as JSON escapes.

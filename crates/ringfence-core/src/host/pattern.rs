@@ -1,7 +1,6 @@
 //! One line of an allow-list of hosts.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -221,9 +220,7 @@ impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.target {
             Target::Below(name) => write!(f, "*.{}", name.as_str())?,
-            Target::Exact(host @ Host::Name(_)) => host.fmt(f)?,
-            Target::Exact(host @ Host::Ip(IpAddr::V4(_))) => host.fmt(f)?,
-            Target::Exact(host @ Host::Ip(IpAddr::V6(_))) => host.fmt(f)?,
+            Target::Exact(host) => host.fmt(f)?,
         }
         match self.ports {
             Ports::Any => f.write_str(":*"),

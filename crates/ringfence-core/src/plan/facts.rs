@@ -118,6 +118,8 @@ pub struct HostFacts {
     pub landlock: LandlockFacts,
     /// Seccomp filters.
     pub seccomp: Feature,
+    /// Filters that ask a supervisor: only one can in a chain of filters.
+    pub seccomp_listener: Feature,
     /// A bound on processes without a cgroup: it does not bind root.
     pub process_limit: Feature,
     /// Cgroups, version 2.
@@ -217,6 +219,7 @@ impl HostFacts {
             mount_api: MountApi::Paths,
             landlock: LandlockFacts { abi: 0, errata: 0 },
             seccomp: absent(),
+            seccomp_listener: absent(),
             process_limit: absent(),
             cgroup: CgroupFacts {
                 own: absent(),
@@ -237,6 +240,7 @@ impl HostFacts {
             mount_api: MountApi::Descriptors,
             landlock: LandlockFacts { abi: 7, errata: 7 },
             seccomp: Feature::Works,
+            seccomp_listener: Feature::Works,
             process_limit: Feature::Works,
             cgroup: CgroupFacts {
                 own: Feature::Works,

@@ -8,10 +8,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::facts::HostFacts;
-use crate::origin::{BuiltIn, Origin};
 use crate::path::AbsPath;
-use crate::policy::{Access, Found, Policy};
-use crate::settings::{NetworkMode, Tmp};
+use crate::policy::{Access, Content, Found, Policy};
+use crate::settings::NetworkMode;
 
 /// A ruleset: what is handled, and what is then allowed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -78,6 +77,9 @@ pub(super) enum Tree {
     Host,
 }
 
+/// Devices of the host that carry nothing from one user to another.
+const HARMLESS_DEVICES: [&str; 6] = ["full", "null", "random", "tty", "urandom", "zero"];
+
 /// Lays the rules of a policy out for Landlock.
 pub(super) fn ruleset(policy: &Policy, facts: &HostFacts, tree: Tree) -> LandlockPlan {
     let mut rules: Vec<LandlockRule> = Vec::new();
@@ -99,35 +101,26 @@ pub(super) fn ruleset(policy: &Policy, facts: &HostFacts, tree: Tree) -> Landloc
         let access = policy.files().default_access();
         add(&AbsPath::root(), access, Found::Directory);
     }
-    let dev = AbsPath::root().below("dev");
-    for rule in policy.files().rules() {
-        let private_tmp =
-            rule.origin == Origin::BuiltIn(BuiltIn::Tmp) && policy.tmp().value == Tmp::Private;
-        // On the host's own tree temporary directories are not private, so none is granted; and
-        // the host's `/dev` holds other people's terminals.
-        let host_only = tree == Tree::Host && (private_tmp || dev.covers(&rule.path));
-        if rule.access != Access::None && rule.found != Found::Absent && !host_only {
-            add(&rule.path, rule.access, rule.found);
+    for (rule, parent) in policy.files().with_parents() {
+        if rule.access == Access::None || rule.found == Found::Absent {
+            continue;
         }
-    }
-    match tree {
-        Tree::Own => {
-            add(&dev, Access::Write, Found::Directory);
-            add(
-                &AbsPath::root().below("proc"),
-                Access::Read,
-                Found::Directory,
-            );
+        let inside = parent.is_some_and(|parent| parent.content == rule.content);
+        if rule.content.is_own() && inside {
+            // Parts of a tree of the session's own are not there before the command makes them.
+            continue;
         }
-        Tree::Host => {
-            for device in ["full", "null", "random", "tty", "urandom", "zero"] {
-                add(&dev.below(device), Access::Write, Found::Other);
+        match (tree, rule.content) {
+            (_, Content::Host) | (Tree::Own, _) => add(&rule.path, rule.access, rule.found),
+            // The host's `/dev` holds other people's terminals, its `/tmp` other people's files.
+            (Tree::Host, Content::Devices) => {
+                for device in HARMLESS_DEVICES {
+                    add(&rule.path.below(device), rule.access, Found::Other);
+                }
             }
-            add(
-                &AbsPath::root().below("proc"),
-                Access::Read,
-                Found::Directory,
-            );
+            // Without its own `/proc` hardly any runtime starts; what shows through is a gap.
+            (Tree::Host, Content::Processes) => add(&rule.path, Access::Read, rule.found),
+            (Tree::Host, Content::Memory) => {}
         }
     }
     let refuse_tcp = tree == Tree::Host

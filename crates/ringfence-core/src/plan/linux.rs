@@ -1,17 +1,17 @@
 //! Plans for Linux: which engine, which acts, which gaps.
 
-use super::facts::{Arch, Bwrap, Feature, HostFacts};
+use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
 use super::mounts;
 use super::{
     Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, bounds, network_namespace,
 };
 use crate::origin::{Layer, Origin};
-use crate::policy::{Found, Policy};
+use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
     self, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc, UnixSockets,
 };
-use crate::settings::NetworkMode;
+use crate::settings::{Limit, NetworkMode, Tmp};
 
 /// From this version Landlock holds unix sockets by path.
 const ABI_UNIX_PATHS: u32 = 9;
@@ -19,6 +19,9 @@ const ABI_UNIX_PATHS: u32 = 9;
 const ABI_TRUNCATE: u32 = 3;
 /// From this version Landlock keeps signals inside.
 const ABI_SCOPES: u32 = 6;
+/// A directory that is moved out of a bind mount while it is open kept wrong rights until this was
+/// mended.
+const ERRATUM_DISCONNECTED: u32 = 1 << 2;
 
 pub(super) fn compile(
     policy: &Policy,
@@ -35,6 +38,8 @@ pub(super) fn compile(
     limits(policy, facts, draft);
     if policy.only_tracks() {
         draft.acts.push(Act::Init);
+        survivors(policy, facts, draft);
+        tmp_size(policy, Engine::Track, draft);
         return Engine::Track;
     }
     let engine = match choice {
@@ -53,6 +58,7 @@ pub(super) fn compile(
     }
     network(policy, draft);
     sockets(policy, facts, draft);
+    tmp_size(policy, engine, draft);
     engine
 }
 
@@ -82,6 +88,9 @@ fn own_root(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &mut Draf
         ),
         _ => need(&facts.user_namespaces, policy, "every rule", draft),
     }
+    if engine == Engine::Bwrap {
+        runnable(policy, draft);
+    }
     let network = network_namespace(policy);
     if engine == Engine::Namespaces {
         need(
@@ -92,7 +101,17 @@ fn own_root(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &mut Draf
         );
         if network == NetworkNamespace::Own {
             let origin = policy.network().mode_origin().clone();
-            need_of(&facts.network_namespaces, origin, "network none", draft);
+            let rule = format!("network {}", policy.network().mode());
+            need_of(&facts.network_namespaces, origin, &rule, draft);
+        }
+        match facts.mount_api {
+            MountApi::Descriptors => {}
+            MountApi::Paths => draft.gap(
+                policy,
+                "nothing outside the grants changes",
+                "file systems mounted below a read-only path stay writable, and what is mounted could be exchanged for something else on the way: this kernel mounts by path only",
+                "use Linux 5.12 or later",
+            ),
         }
     }
     let root = mounts::root(policy);
@@ -131,6 +150,26 @@ fn own_root(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &mut Draf
     }
     let inet = InetSockets::Open;
     filter(policy, facts, inet, SystemIpc::Own, draft);
+}
+
+/// What bubblewrap's mounts cannot take away: running what may be read, in a tree that may be run.
+fn runnable(policy: &Policy, draft: &mut Draft) {
+    for (rule, above) in policy.files().with_surroundings() {
+        // A default is held where it can be; a rule that somebody wrote must hold.
+        let written = rule.origin.layer() != Layer::BuiltIn;
+        let there = rule.found != Found::Absent;
+        if written && there && rule.access == Access::Read && above >= Access::Execute {
+            draft.gap_of(
+                rule.origin.clone(),
+                format!("{}: {}", rule.path, rule.access),
+                format!(
+                    "bwrap cannot forbid running inside a grant, so it would be: {}",
+                    Access::Execute
+                ),
+                "use the `namespaces` engine, or let it be run, too",
+            );
+        }
+    }
 }
 
 fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
@@ -172,23 +211,27 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
             "use Linux 6.12 or later",
         );
     }
-    if !facts.cgroup.own.works() {
+    if facts.landlock.abi > 0 && facts.landlock.errata & ERRATUM_DISCONNECTED == 0 {
         draft.gap(
             policy,
-            "nothing survives",
-            "processes are found by searching for descendants, not by a boundary of the kernel's",
-            "delegate a cgroup to the user, or use the `namespaces` engine",
+            "nothing outside the grants changes",
+            "in bind mounts, a directory that is moved away while it is open may gain rights",
+            "use a kernel with Landlock's third erratum mended",
         );
     }
+    survivors(policy, facts, draft);
+    own_trees(policy, draft);
     for (rule, above) in policy.files().with_surroundings() {
-        if rule.access >= above {
+        let late = rule.found == Found::Absent && above != Access::Write;
+        let own = rule.content.is_own() && rule.access != Access::None;
+        if rule.access >= above || own || late {
             continue;
         }
         let rewrite = match rule.found {
             Found::Absent => {
                 "grant the existing entries of the directory one by one instead of the whole"
             }
-            _ => {
+            Found::Directory | Found::File | Found::Other => {
                 "grant its neighbours one by one instead of the directory around it, or use the `namespaces` engine"
             }
         };
@@ -204,6 +247,69 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
         NetworkMode::None | NetworkMode::Hosts => InetSockets::Refused,
     };
     filter(policy, facts, inet, SystemIpc::Shared, draft);
+}
+
+/// What a session should have its own of, and here shares with the host.
+fn own_trees(policy: &Policy, draft: &mut Draft) {
+    let default = policy.files().default_access();
+    for (rule, parent) in policy.files().with_parents() {
+        // What the host's files of that name would be: the nearest rule about the host's says.
+        let rules = policy.files().rules().iter();
+        let above = rules
+            .filter(|host| host.content == Content::Host && host.path.covers(&rule.path))
+            .max_by_key(|host| host.path.depth())
+            .map_or(default, |host| host.access);
+        let lost = match rule.content {
+            Content::Host => continue,
+            own if parent.is_some_and(|parent| parent.content == own) => continue,
+            Content::Devices if above == Access::None => continue,
+            Content::Devices => format!("the host's devices and terminals would be: {above}"),
+            Content::Memory if above == Access::None => {
+                "there would be none, and the host's cannot be used".to_owned()
+            }
+            Content::Memory => format!("there would be none, and the host's would be: {above}"),
+            Content::Processes => {
+                "names and command lines of the host's processes can be read".to_owned()
+            }
+        };
+        let fix = match rule.content {
+            Content::Memory => "write `tmp: host`, or use the `namespaces` engine",
+            Content::Devices | Content::Host | Content::Processes => {
+                "use the `namespaces` engine, which needs user namespaces"
+            }
+        };
+        let rule_text = format!("{} of the session's own", rule.path);
+        draft.gap_of(rule.origin.clone(), rule_text, lost, fix);
+    }
+}
+
+/// Without a cgroup or a pid namespace, nothing of the kernel's ends a session whole.
+fn survivors(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
+    if facts.cgroup.own.works() {
+        return;
+    }
+    draft.gap(
+        policy,
+        "nothing survives",
+        "processes are found by searching for descendants, not by a boundary of the kernel's",
+        "delegate a cgroup to the user, or use the `namespaces` engine",
+    );
+}
+
+/// A bound on temporary directories that somebody wrote, where nothing carries it.
+fn tmp_size(policy: &Policy, engine: Engine, draft: &mut Draft) {
+    let limit = &policy.limits().tmp_size;
+    let bounded = limit.value != Limit::Unlimited && limit.origin.layer() != Layer::BuiltIn;
+    let own =
+        policy.tmp().value == Tmp::Private && matches!(engine, Engine::Bwrap | Engine::Namespaces);
+    if bounded && !own {
+        draft.gap_of(
+            limit.origin.clone(),
+            "limit tmp_size",
+            "the host's temporary directories cannot be bounded",
+            "write `tmp: private`, or \"none\"",
+        );
+    }
 }
 
 fn filter(
@@ -227,7 +333,17 @@ fn filter(
             return;
         }
     };
-    let open_unix = facts.landlock.abi >= ABI_UNIX_PATHS;
+    // From that version on Landlock lets the session's own sockets through and no other. Below it
+    // the supervisor connects in the command's place, which needs a tree of its own to tell whose
+    // a socket is.
+    let own_tree = ipc == SystemIpc::Own;
+    let unix = if facts.landlock.abi >= ABI_UNIX_PATHS && own_tree {
+        UnixSockets::Open
+    } else if own_tree && facts.seccomp_listener.works() {
+        UnixSockets::Brokered
+    } else {
+        UnixSockets::Refused
+    };
     draft.acts.push(Act::Seccomp(FilterSpec {
         host_processes: match ipc {
             SystemIpc::Own => HostProcesses::Hidden,
@@ -236,18 +352,19 @@ fn filter(
         inet,
         ipc,
         listening: match inet {
-            InetSockets::Refused if !open_unix => Listening::Refused,
-            _ => Listening::Allowed,
+            InetSockets::Refused if unix == UnixSockets::Refused => Listening::Refused,
+            InetSockets::Refused
+            | InetSockets::Open
+            | InetSockets::TcpAndUdpPorts
+            | InetSockets::TcpPorts => Listening::Allowed,
         },
         route_queries: match inet {
             InetSockets::Refused => RouteQueries::Refused,
-            _ => RouteQueries::Allowed,
+            InetSockets::Open | InetSockets::TcpAndUdpPorts | InetSockets::TcpPorts => {
+                RouteQueries::Allowed
+            }
         },
-        unix: if open_unix {
-            UnixSockets::Open
-        } else {
-            UnixSockets::Refused
-        },
+        unix,
         ..FilterSpec::strictest(arch)
     }));
 }

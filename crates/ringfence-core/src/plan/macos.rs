@@ -3,7 +3,8 @@
 //! The profile's text is not written yet, so every plan here has a gap that says so.
 
 use super::facts::HostFacts;
-use super::{Act, Draft, Engine, EngineChoice};
+use super::{Act, Draft, Engine, EngineChoice, bounds};
+use crate::origin::Layer;
 use crate::policy::Policy;
 
 pub(super) fn compile(
@@ -15,6 +16,16 @@ pub(super) fn compile(
     draft
         .acts
         .extend([Act::Environment, Act::Descriptors, Act::Init, Act::Command]);
+    for (name, _, origin) in bounds(policy) {
+        if origin.layer() != Layer::BuiltIn {
+            draft.gap_of(
+                origin,
+                format!("limit {name}"),
+                "this version of ringfence sets no limits on macOS",
+                "write \"none\"",
+            );
+        }
+    }
     if policy.only_tracks() {
         return Engine::Track;
     }

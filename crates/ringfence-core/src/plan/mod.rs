@@ -13,7 +13,7 @@ mod order;
 
 pub use facts::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
 pub use landlock::{LandlockPlan, LandlockRule, Listing, Scopes, TcpRules};
-pub use mounts::{Base, Mount, MountKind};
+pub use mounts::{Base, DEVICES, Mount, MountKind};
 pub use order::Step;
 
 use std::fmt;

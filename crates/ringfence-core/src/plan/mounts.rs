@@ -3,14 +3,14 @@
 //! Mounts hide, and carry denials inside grants; they cannot hold a descriptor that is already
 //! open. That is Landlock's part, so both are always planned together.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::origin::{BuiltIn, Origin};
 use crate::path::AbsPath;
-use crate::policy::{Access, FileRule, Found, Policy};
-use crate::settings::{Limit, Tmp};
+use crate::policy::{Access, Content, FileRule, Found, Policy};
+use crate::settings::Limit;
 
 /// What a new root starts from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -40,6 +40,11 @@ pub struct Mount {
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum MountKind {
+    /// Nothing of its own: the links that lead from this name to something else that is mounted.
+    Alias {
+        /// Where it leads.
+        path: AbsPath,
+    },
     /// The same path of the host, with everything mounted below it.
     Bind {
         /// What may be done with it: never more than this.
@@ -78,34 +83,42 @@ pub(super) struct Root {
 enum View {
     /// What the host has, as far as this access.
     Host(Access),
-    /// Something empty.
-    Private,
+    /// Nothing of the host's.
+    Own(Content),
+    /// Nothing at all.
+    Nothing,
+}
+
+/// A rule on the way down: what is seen there, and the mount that shows it.
+struct Level<'a> {
+    path: &'a AbsPath,
+    view: View,
+    mounted_at: AbsPath,
 }
 
 /// Lays the rules of a policy out as mounts, parents first.
 pub(super) fn root(policy: &Policy) -> Root {
     let rules = policy.files();
-    let top = rules.access(&AbsPath::root()).access;
-    let base = match top {
+    let base = match rules.access(&AbsPath::root()).access {
         Access::None => Base::Empty,
-        access => Base::Host { access },
+        access @ (Access::Read | Access::Execute | Access::Write) => Base::Host { access },
     };
-    let mut mounts = Vec::new();
+    let mut mounts = Mounts::default();
     let mut absent = Vec::new();
-    let mut above: Vec<(&AbsPath, View)> = Vec::new();
+    let mut above: Vec<Level<'_>> = Vec::new();
     for (rule, access_above) in rules.with_surroundings() {
         while above
             .last()
-            .is_some_and(|(path, _)| !path.covers(&rule.path))
+            .is_some_and(|level| !level.path.covers(&rule.path))
         {
             above.pop();
         }
-        let view_above = above.last().map_or_else(
+        let (view, mounted_at) = above.last().map_or_else(
             || match base {
-                Base::Empty => View::Private,
-                Base::Host { access } => View::Host(access),
+                Base::Empty => (View::Nothing, AbsPath::root()),
+                Base::Host { access } => (View::Host(access), AbsPath::root()),
             },
-            |(_, view)| *view,
+            |level| (level.view, level.mounted_at.clone()),
         );
         if rule.found == Found::Absent {
             if access_above == Access::Write && rule.access != Access::Write {
@@ -116,32 +129,40 @@ pub(super) fn root(policy: &Policy) -> Root {
         if rule.path == AbsPath::root() {
             // A root that may be written is the host's root again, mounted over itself.
             if rule.access == Access::Write {
-                mounts.push(Mount {
-                    at: rule.path.clone(),
-                    kind: MountKind::Bind {
-                        access: Access::Write,
-                    },
-                });
+                let access = rule.access;
+                mounts.push(&rule.path, MountKind::Bind { access });
             }
-            above.push((&rule.path, View::Host(rule.access)));
-            continue;
-        }
-        if belongs_to_system(&rule.path) {
-            continue;
-        }
-        let (kind, view) = mount(policy, rule, view_above);
-        if let Some(kind) = kind {
-            mounts.push(Mount {
-                at: rule.path.clone(),
-                kind,
+            above.push(Level {
+                path: &rule.path,
+                view: match rule.access {
+                    Access::None => View::Nothing,
+                    access @ (Access::Read | Access::Execute | Access::Write) => View::Host(access),
+                },
+                mounted_at,
             });
+            continue;
         }
-        above.push((&rule.path, view));
+        let (kind, seen) = mount(policy, rule, view);
+        let shown_by = match kind {
+            None => mounted_at,
+            Some(kind) => {
+                if view == View::Host(Access::Write) {
+                    mounts.pin_between(&mounted_at, &rule.path);
+                }
+                mounts.push(&rule.path, kind);
+                rule.path.clone()
+            }
+        };
+        above.push(Level {
+            path: &rule.path,
+            view: seen,
+            mounted_at: shown_by,
+        });
     }
-    mounts.extend(system_mounts());
-    // Grants of single devices come after the `/dev` they go into, and so on: parents first.
-    mounts.extend(single_devices(policy));
-    mounts.sort_by_key(|mount| mount.at.depth());
+    let mut mounts = mounts.parents_first();
+    if base == Base::Empty {
+        mounts.extend(aliases(policy));
+    }
     Root {
         base,
         mounts,
@@ -149,69 +170,99 @@ pub(super) fn root(policy: &Policy) -> Root {
     }
 }
 
+/// What carries a rule, if anything has to, and what is seen there then.
 fn mount(policy: &Policy, rule: &FileRule, above: View) -> (Option<MountKind>, View) {
-    let private =
-        rule.origin == Origin::BuiltIn(BuiltIn::Tmp) && policy.tmp().value == Tmp::Private;
-    if private && rule.access == Access::Write {
-        let size = match policy.limits().tmp_size.value {
-            Limit::At(bytes) => Some(bytes),
-            Limit::Unlimited => None,
-        };
-        return (Some(MountKind::Tmpfs { size }), View::Private);
-    }
-    match (rule.access, above) {
+    let mask = Some(MountKind::Mask { over: rule.found });
+    match (rule.access, rule.content, above) {
         // Nothing to hide where nothing is seen.
-        (Access::None, View::Private) => (None, View::Private),
-        (Access::None, View::Host(Access::None)) => (None, View::Private),
-        (Access::None, View::Host(_)) => {
-            (Some(MountKind::Mask { over: rule.found }), View::Private)
+        (Access::None, _, View::Nothing) => (None, View::Nothing),
+        (Access::None, _, View::Own(content)) if !shows(content, &rule.path) => {
+            (None, View::Own(content))
         }
-        (access, View::Host(seen)) if access == seen => (None, View::Host(seen)),
-        (access, _) if rule.found == Found::Other => {
+        (Access::None, _, View::Host(_) | View::Own(_)) => (mask, View::Nothing),
+        (_, content, View::Own(seen)) if content == seen => (None, View::Own(seen)),
+        (_, Content::Devices, _) => (Some(MountKind::Devices), View::Own(Content::Devices)),
+        (_, Content::Processes, _) => (Some(MountKind::Proc), View::Own(Content::Processes)),
+        (_, Content::Memory, _) if rule.found == Found::Directory => {
+            let size = match policy.limits().tmp_size.value {
+                Limit::At(bytes) => Some(bytes),
+                Limit::Unlimited => None,
+            };
+            let kind = MountKind::Tmpfs { size };
+            (Some(kind), View::Own(Content::Memory))
+        }
+        (_, Content::Memory, _) => (mask, View::Nothing),
+        (access, Content::Host, View::Host(seen)) if access == seen => (None, above),
+        (access, Content::Host, _) if rule.found == Found::Other => {
             (Some(MountKind::Device { access }), View::Host(access))
         }
-        (access, _) => (Some(MountKind::Bind { access }), View::Host(access)),
+        (access, Content::Host, _) => (Some(MountKind::Bind { access }), View::Host(access)),
     }
 }
 
-/// Trees that a session always has its own of.
-fn belongs_to_system(path: &AbsPath) -> bool {
-    ["/proc", "/dev"]
-        .iter()
-        .any(|tree| path.as_path().starts_with(tree))
-}
-
-fn system_mounts() -> Vec<Mount> {
-    let at = |path: &str| AbsPath::root().below(path);
-    vec![
-        Mount {
-            at: at("dev"),
-            kind: MountKind::Devices,
-        },
-        Mount {
-            at: at("proc"),
-            kind: MountKind::Proc,
-        },
-    ]
-}
-
-/// What lies below `/dev` and is not part of every session: shared memory, and granted devices.
-fn single_devices(policy: &Policy) -> Vec<Mount> {
-    let dev = AbsPath::root().below("dev");
-    let below =
-        policy.files().rules().iter().filter(|rule| {
-            rule.path != dev && dev.covers(&rule.path) && rule.found != Found::Absent
-        });
-    below
-        .filter_map(|rule| {
-            let above = View::Private;
-            let (kind, _) = mount(policy, rule, above);
-            Some(Mount {
-                at: rule.path.clone(),
-                kind: kind?,
-            })
+/// Links of the host that have to be made again, because nothing around them is seen.
+fn aliases(policy: &Policy) -> impl Iterator<Item = Mount> {
+    let aliases = policy.aliases().iter();
+    aliases
+        .filter(|alias| {
+            // A name that is hidden by a rule stays hidden, whatever it leads to.
+            let verdict = policy.files().access(&alias.name);
+            verdict.rule.is_none() || verdict.access != Access::None
         })
-        .collect()
+        .map(|alias| Mount {
+            at: alias.name.clone(),
+            kind: MountKind::Alias {
+                path: alias.path.clone(),
+            },
+        })
+}
+
+/// Whether a tree of the session's own has something at this path.
+fn shows(content: Content, path: &AbsPath) -> bool {
+    let name = path.as_path().iter().nth(2).and_then(OsStr::to_str);
+    match (content, name) {
+        // Hidden whole: the mount itself is left out.
+        (Content::Devices | Content::Processes, None) => true,
+        (Content::Devices, Some(name)) => DEVICES.contains(&name),
+        // Processes of the host are not there; all else is.
+        (Content::Processes, Some(name)) => !name.bytes().all(|byte| byte.is_ascii_digit()),
+        (Content::Host | Content::Memory, _) => false,
+    }
+}
+
+/// What is in the `/dev` that every session has.
+pub const DEVICES: [&str; 9] = [
+    "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero",
+];
+
+#[derive(Debug, Default)]
+struct Mounts(Vec<Mount>);
+
+impl Mounts {
+    fn push(&mut self, at: &AbsPath, kind: MountKind) {
+        let at = at.clone();
+        self.0.push(Mount { at, kind });
+    }
+
+    /// Mounts the directories between a writable mount and a rule inside it over themselves.
+    ///
+    /// A directory that is mounted on cannot be renamed or removed, but those above it can: then
+    /// the name could be built again without the rule. With each of them a mount, none can.
+    fn pin_between(&mut self, mounted_at: &AbsPath, path: &AbsPath) {
+        let between = std::iter::successors(path.parent(), AbsPath::parent)
+            .take_while(|directory| directory != mounted_at);
+        for directory in between {
+            if !self.0.iter().any(|mount| mount.at == directory) {
+                let access = Access::Write;
+                self.push(&directory, MountKind::Bind { access });
+            }
+        }
+    }
+
+    fn parents_first(mut self) -> Vec<Mount> {
+        self.0.sort_by_key(|mount| mount.at.depth());
+        self.0
+    }
 }
 
 impl fmt::Display for Base {
@@ -230,6 +281,7 @@ impl fmt::Display for Mount {
             MountKind::Bind { access } | MountKind::Device { access } => {
                 write!(f, "{at}: {access}")
             }
+            MountKind::Alias { path } => write!(f, "{at}: leads to {path}"),
             MountKind::Devices => write!(f, "{at}: a minimal set of devices"),
             MountKind::Mask { .. } => write!(f, "{at}: hidden"),
             MountKind::Proc => write!(f, "{at}: processes of this session only"),

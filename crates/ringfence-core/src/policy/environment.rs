@@ -110,7 +110,7 @@ impl schemars::JsonSchema for EnvPattern {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "minLength": 1, "pattern": "^[^=*]+\\*?$" })
+        schemars::json_schema!({ "type": "string", "pattern": "^[^=*\\u0000]+\\*?$" })
     }
 }
 

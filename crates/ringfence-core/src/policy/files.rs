@@ -3,7 +3,6 @@
 //! The most specific rule wins. Rules for the same path were settled before they got here, so
 //! there is exactly one rule for a path, and their order does not matter.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use serde::Serialize;
@@ -39,6 +38,33 @@ pub enum Found {
     Other,
 }
 
+/// Whose files are seen in a subtree.
+///
+/// An access level speaks of what is seen. So a rule must also say what that is: writing to a
+/// directory of the session's own is no access to the host's directory of that name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// The few devices that every program expects, and terminals of the session's own.
+    Devices,
+    /// The host's.
+    Host,
+    /// A directory of the session's own, empty at the start and gone at the end.
+    Memory,
+    /// The processes of the session.
+    Processes,
+}
+
+impl Content {
+    /// Whether nothing of the host's is seen.
+    pub fn is_own(self) -> bool {
+        match self {
+            Self::Devices | Self::Memory | Self::Processes => true,
+            Self::Host => false,
+        }
+    }
+}
+
 /// One subtree and how it may be used.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct FileRule {
@@ -50,6 +76,8 @@ pub struct FileRule {
     pub origin: Origin,
     /// What stood there.
     pub found: Found,
+    /// What is seen there.
+    pub content: Content,
 }
 
 /// What a look-up answers.
@@ -63,12 +91,19 @@ pub struct FileVerdict<'a> {
     pub rule: Option<&'a FileRule>,
 }
 
+impl FileVerdict<'_> {
+    /// What is seen at the path.
+    pub fn content(&self) -> Content {
+        self.rule.map_or(Content::Host, |rule| rule.content)
+    }
+}
+
 /// All file rules of a policy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileRules {
     default: Access,
     default_origin: Origin,
-    /// In the order of [`by_names`], so that a subtree is one run.
+    /// In the order of the paths, so that a subtree is one run.
     rules: Vec<FileRule>,
     /// For each rule, the nearest rule above it.
     parents: Vec<Option<usize>>,
@@ -77,9 +112,7 @@ pub struct FileRules {
 impl FileRules {
     /// Puts rules in order. Of two rules for one path the stricter one stays.
     pub fn new(default: Access, default_origin: Origin, mut rules: Vec<FileRule>) -> Self {
-        rules.sort_by(|a, b| {
-            by_names(a.path.bytes(), b.path.bytes()).then_with(|| a.access.cmp(&b.access))
-        });
+        rules.sort_by(|a, b| a.path.cmp(&b.path).then_with(|| a.access.cmp(&b.access)));
         rules.dedup_by(|later, earlier| later.path == earlier.path);
         let mut parents = Vec::with_capacity(rules.len());
         let mut above: Vec<usize> = Vec::new();
@@ -108,13 +141,11 @@ impl FileRules {
     pub fn access(&self, path: &AbsPath) -> FileVerdict<'_> {
         // Everything between a rule and a path below it in the order is below that rule too. So
         // the last rule not behind the path is the one that decides, or lies below that one.
-        let behind = self
-            .rules
-            .partition_point(|rule| by_names(rule.path.bytes(), path.bytes()) != Ordering::Greater);
+        let behind = self.rules.partition_point(|rule| rule.path <= *path);
         let mut candidate = behind.checked_sub(1);
         while let Some(index) = candidate {
             let rule = &self.rules[index];
-            if is_prefix(rule.path.bytes(), path.bytes()) {
+            if rule.path.covers(path) {
                 return FileVerdict {
                     access: rule.access,
                     origin: &rule.origin,
@@ -153,7 +184,17 @@ impl FileRules {
         })
     }
 
+    /// Every rule with the nearest rule above it.
+    pub(crate) fn with_parents(&self) -> impl Iterator<Item = (&FileRule, Option<&FileRule>)> {
+        let parents = self.parents.iter();
+        let parents = parents.map(|parent| parent.map(|parent| &self.rules[parent]));
+        self.rules.iter().zip(parents)
+    }
+
     /// Rules that allow exactly what both allow.
+    ///
+    /// What is the session's own in one of the two is its own in both: the other one's access to
+    /// the host's files of that name is no part of what both allow.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         // Between two neighbouring rules of the union neither side changes, so settling each of
@@ -161,16 +202,16 @@ impl FileRules {
         let mut rules: Vec<FileRule> = Vec::with_capacity(self.rules.len() + other.rules.len());
         for rule in self.rules.iter().chain(&other.rules) {
             let (mine, theirs) = (self.access(&rule.path), other.access(&rule.path));
-            let strict = if theirs.access < mine.access {
-                theirs
-            } else {
-                mine
-            };
+            let (own, other) = (mine.content(), theirs.content());
+            let narrows = theirs.access < mine.access
+                || (theirs.access == mine.access && other.is_own() && !own.is_own());
+            let strict = if narrows { theirs } else { mine };
             rules.push(FileRule {
                 path: rule.path.clone(),
                 access: strict.access,
                 origin: strict.origin.clone(),
                 found: rule.found,
+                content: if own.is_own() { own } else { other },
             });
         }
         let (default, origin) = if other.default < self.default {
@@ -180,20 +221,6 @@ impl FileRules {
         };
         Self::new(default, origin.clone(), rules)
     }
-}
-
-/// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
-fn by_names(a: &[u8], b: &[u8]) -> Ordering {
-    // A slash sorts before every byte of a name, and the root before everything.
-    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-    a.iter().skip(1).map(key).cmp(b.iter().skip(1).map(key))
-}
-
-fn is_prefix(parent: &[u8], path: &[u8]) -> bool {
-    parent == b"/"
-        || path
-            .strip_prefix(parent)
-            .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
 }
 
 impl fmt::Display for Access {
@@ -218,6 +245,7 @@ mod tests {
             access,
             origin: Origin::Library,
             found: Found::Directory,
+            content: Content::Host,
         }
     }
 

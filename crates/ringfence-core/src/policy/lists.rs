@@ -1,8 +1,9 @@
 //! The built-in lists, as data.
 //!
-//! A path that starts with `~/` is below the home. Entries that a host does not have are left
-//! out without a word; nothing here ever creates anything.
+//! A path that starts with `~/` is below the home. Grants of what a host does not have are left
+//! out without a word; what is hidden stays hidden by name. Nothing here ever creates anything.
 
+use super::files::{Access, Content};
 use crate::settings::Os;
 
 /// The three categories of `system_paths`.
@@ -232,7 +233,6 @@ pub const SECRETS: &[&str] = &[
     "~/.m2/settings-security.xml",
     "~/.gradle/gradle.properties",
     "~/.nuget/NuGet",
-    "~/.config/hub",
     // Password stores and keyrings.
     "~/.password-store",
     "~/.local/share/keyrings",
@@ -326,6 +326,17 @@ pub fn temporary_directories(os: Os) -> &'static [&'static str] {
         Os::Linux => &["/tmp", "/var/tmp", "/dev/shm"],
         Os::Macos => &["/private/tmp", "/private/var/tmp"],
         Os::Windows => &[],
+    }
+}
+
+/// Trees that every session has its own of, whatever else may be seen.
+pub fn session_trees(os: Os) -> &'static [(&'static str, Access, Content)] {
+    match os {
+        Os::Linux => &[
+            ("/dev", Access::Write, Content::Devices),
+            ("/proc", Access::Read, Content::Processes),
+        ],
+        Os::Macos | Os::Windows => &[],
     }
 }
 

@@ -10,11 +10,12 @@ pub mod lists;
 mod narrow;
 mod network;
 mod resolve;
+mod settled;
 
 pub use environment::{
     EnvPattern, EnvPatternError, EnvVerdict, Environment, Passing, SOCKET_VARIABLES,
 };
-pub use files::{Access, FileRule, FileRules, FileVerdict, Found};
+pub use files::{Access, Content, FileRule, FileRules, FileVerdict, Found};
 pub use narrow::Ignored;
 pub use network::{HostVerdict, Network, Reachable, SocketGrant};
 pub use resolve::{Complaint, Place, Seen, name_of_absent, resolve};
@@ -32,6 +33,7 @@ pub struct Policy {
     pub(crate) preset: Located<Preset>,
     pub(crate) project: AbsPath,
     pub(crate) files: FileRules,
+    pub(crate) aliases: Vec<Alias>,
     pub(crate) network: Network,
     pub(crate) sockets: Vec<SocketGrant>,
     pub(crate) environment: Environment,
@@ -42,6 +44,19 @@ pub struct Policy {
     pub(crate) unsandboxed: Located<bool>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ignored: Vec<Ignored>,
+}
+
+/// A name under which something was granted that stands elsewhere.
+///
+/// Rules hold for canonical paths. Whoever granted a path through a link will use that name, and
+/// so will a loader that knows a library by it: where nothing of the host is seen the links on the
+/// way have to be made.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Alias {
+    /// The name, with links in it.
+    pub name: AbsPath,
+    /// Where it leads.
+    pub path: AbsPath,
 }
 
 /// Bounds, each with its origin.
@@ -107,6 +122,11 @@ impl Policy {
     /// Which subtree may be used how.
     pub fn files(&self) -> &FileRules {
         &self.files
+    }
+
+    /// Names that lead to granted paths through links.
+    pub fn aliases(&self) -> &[Alias] {
+        &self.aliases
     }
 
     /// What may be reached.

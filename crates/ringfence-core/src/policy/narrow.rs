@@ -23,15 +23,16 @@ impl Policy {
     /// What both allow; `wide` is listed where it allowed more.
     pub(super) fn narrowed_by(self, wide: Self) -> Self {
         let ignored = ignored(&self, &wide);
-        let preset = if wide.preset.value == Preset::Track {
-            self.preset
+        let (preset, notes) = if wide.preset.value == Preset::Track {
+            (self.preset, self.notes)
         } else {
-            wide.preset
+            (wide.preset, wide.notes)
         };
         let sockets = self.sockets.into_iter();
         Self {
             preset,
             files: self.files.meet(&wide.files),
+            aliases: self.aliases,
             network: self.network.meet(&wide.network),
             sockets: sockets
                 .filter(|grant| wide.sockets.iter().any(|other| other.path == grant.path))
@@ -45,7 +46,7 @@ impl Policy {
             ignored,
             kind: self.kind,
             project: self.project,
-            notes: self.notes,
+            notes,
         }
     }
 }
@@ -178,7 +179,7 @@ fn ignored(narrow: &Policy, wide: &Policy) -> Vec<Ignored> {
     if wide.tmp.value > narrow.tmp.value {
         list(&wide.tmp.origin, format!("tmp {}", wide.tmp.value));
     }
-    if wide.unsandboxed.value > narrow.unsandboxed.value {
+    if wide.unsandboxed.value && !narrow.unsandboxed.value {
         list(&wide.unsandboxed.origin, "allow_unsandboxed".to_owned());
     }
     out

@@ -78,11 +78,14 @@ impl Network {
                     .hosts
                     .iter()
                     .find(|pattern| pattern.value.matches(host, port));
-                listed.map_or(plain(Reachable::Refused), |pattern| HostVerdict {
-                    reach: Reachable::Allowed,
-                    origin: &pattern.origin,
-                    pattern: Some(&pattern.value),
-                })
+                listed.map_or_else(
+                    || plain(Reachable::Refused),
+                    |pattern| HostVerdict {
+                        reach: Reachable::Allowed,
+                        origin: &pattern.origin,
+                        pattern: Some(&pattern.value),
+                    },
+                )
             }
         }
     }

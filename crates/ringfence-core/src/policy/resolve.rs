@@ -4,19 +4,23 @@
 //! of additional things add up; a rule for the same path from a stronger layer replaces the
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::Ignored;
 use super::environment::{Environment, Passing};
-use super::files::{Access, FileRule, FileRules, Found};
+use super::files::{Access, Content, FileRule, FileRules, Found};
 use super::lists::{self, SystemLists, Toolchain};
 use super::network::{Network, SocketGrant};
-use super::{Limits, Note, Policy};
+use super::settled::Settled;
+use super::{Alias, Limits, Note, Policy};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
-    ApplyTo, GitLevel, Key, Keys, Kind, Limit, List, NetworkMode, OnGap, Os, Preset, Settings,
-    SocketName, Tmp,
+    ApplyTo, GitLevel, Key, Keys, Kind, Limit, List, NetworkMode, OnGap, Os, Preset, SettingPath,
+    Settings, SocketName, Tmp,
 };
 
 /// Who is calling, and from where.
@@ -41,11 +45,11 @@ pub struct Place {
 /// What stands at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Seen {
-    /// Nothing.
+    /// Nothing, not even a link that leads nowhere.
     Absent,
     /// Something, with its canonical path.
     At(AbsPath, Found),
-    /// The caller may not look.
+    /// The caller may not look, or a link there leads nowhere.
     Unreadable(String),
 }
 
@@ -76,6 +80,17 @@ pub fn resolve(
     // The project's file is the only untrusted layer there is: no file is trusted yet.
     let without = build(&settings.without_project(), place, look)?;
     let with = build(settings, place, look)?;
+    if with.only_tracks() && !without.only_tracks() {
+        // Without this, whatever the file narrows besides would be lost with it.
+        let lifted = Ignored {
+            what: "no restrictions at all".to_owned(),
+            origin: with.preset.origin,
+        };
+        let with = build(&settings.with_project_restricted(), place, look)?;
+        let mut policy = without.narrowed_by(with);
+        policy.ignored.insert(0, lifted);
+        return Ok(policy);
+    }
     Ok(without.narrowed_by(with))
 }
 
@@ -86,23 +101,21 @@ fn build(
 ) -> Result<Policy, Vec<Complaint>> {
     let mut notes = Vec::new();
     let preset = preset(settings, place, &mut notes);
+    let tmp = tmp(settings, &preset);
     let mut builder = Builder {
         settings,
         place,
         look,
         preset: preset.value,
-        rules: Vec::new(),
+        aliases: Vec::new(),
+        tmp: tmp.value,
+        temporaries: Vec::new(),
+        settled: Settled::default(),
+        absent: RefCell::default(),
+        unseen: Vec::new(),
         complaints: Vec::new(),
     };
     let git = builder.git();
-    let tmp = builder
-        .word(|keys| &keys.tmp)
-        .unwrap_or_else(|| Located::built_in(Tmp::Private, BuiltIn::Tmp));
-    let tmp = if preset.value == Preset::Track {
-        Located::new(Tmp::Host, preset.origin.clone())
-    } else {
-        tmp
-    };
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
     let policy = Policy {
@@ -119,6 +132,7 @@ fn build(
             .unwrap_or_else(|| Located::built_in(false, BuiltIn::Preset(preset.value))),
         preset,
         files,
+        aliases: std::mem::take(&mut builder.aliases),
         sockets,
         git,
         tmp,
@@ -158,11 +172,28 @@ fn preset(settings: &Settings, place: &Place, notes: &mut Vec<Note>) -> Located<
     })
 }
 
+fn tmp(settings: &Settings, preset: &Located<Preset>) -> Located<Tmp> {
+    let by_preset = match preset.value {
+        Preset::Track => return Located::new(Tmp::Host, preset.origin.clone()),
+        Preset::Agent | Preset::Strict => Tmp::Private,
+        // A person's shell is where people look into what they left in `/tmp`.
+        Preset::Terminal => Tmp::Host,
+    };
+    strongest(settings, |keys| &keys.tmp)
+        .unwrap_or_else(|| Located::new(by_preset, preset.origin.clone()))
+}
+
+/// A key that lists paths.
+type Paths = fn(&Keys) -> &Key<List<SettingPath>>;
+
 /// What to do with a rule whose path is not there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum OnAbsent {
     /// Complain: somebody asked for exactly this.
     Complain,
+    /// Keep the rule, which came from a list of what is hidden; what cannot even be looked up is
+    /// hidden by the kernel, unless the command could open it up.
+    Hide,
     /// Keep the rule: it is the name that is protected.
     Keep,
     /// Leave it out: it came from a list.
@@ -174,7 +205,15 @@ struct Builder<'a> {
     place: &'a Place,
     look: &'a dyn Fn(&Path) -> Seen,
     preset: Preset,
-    rules: Vec<FileRule>,
+    aliases: Vec<Alias>,
+    tmp: Tmp,
+    /// Temporary directories that the session has its own of.
+    temporaries: Vec<AbsPath>,
+    settled: Settled,
+    /// Where directories really are that something absent was looked for in.
+    absent: RefCell<HashMap<AbsPath, Option<AbsPath>>>,
+    /// Hidden paths that could not be looked up, and why.
+    unseen: Vec<(AbsPath, Origin, String)>,
     complaints: Vec<Complaint>,
 }
 
@@ -194,9 +233,11 @@ impl Builder<'_> {
 
     fn rule(&mut self, path: &Path, access: Access, origin: Origin, on_absent: OnAbsent) {
         let (path, found) = match ((self.look)(path), on_absent) {
-            (Seen::At(path, found), _) => (path, found),
-            (Seen::Absent, OnAbsent::Skip) => return,
-            (Seen::Absent, OnAbsent::Keep) => match name_of_absent(path, self.look) {
+            (Seen::At(seen, found), _) => {
+                self.alias(path, &seen, access, &origin);
+                (seen, found)
+            }
+            (Seen::Absent, OnAbsent::Hide | OnAbsent::Keep) => match self.name_of_absent(path) {
                 Ok(path) => (path, Found::Absent),
                 Err(error) => return self.complain(origin, error.to_string(), None),
             },
@@ -211,13 +252,20 @@ impl Builder<'_> {
                 );
             }
             // A list may name what this user cannot even see; the kernel refuses it anyway.
-            (Seen::Unreadable(_), OnAbsent::Skip) => return,
+            (Seen::Absent | Seen::Unreadable(_), OnAbsent::Skip) => return,
+            (Seen::Unreadable(why), OnAbsent::Hide) => {
+                if let Ok(path) = AbsPath::lexical(path) {
+                    self.unseen.push((path, origin, why));
+                }
+                return;
+            }
             (Seen::Unreadable(why), OnAbsent::Complain | OnAbsent::Keep) => {
                 let shown = crate::text::printable_path(path);
                 return self.complain(origin, format!("{shown} cannot be looked up: {why}"), None);
             }
         };
         let rule = FileRule {
+            content: self.content(&path, &origin),
             path,
             access,
             origin,
@@ -226,25 +274,65 @@ impl Builder<'_> {
         self.settle(rule);
     }
 
+    /// Remembers the name that a grant was written with, if it is not the canonical one.
+    fn alias(&mut self, written: &Path, path: &AbsPath, access: Access, origin: &Origin) {
+        let granted = access != Access::None && origin.layer() != Layer::BuiltIn;
+        let name = AbsPath::parse(written).ok();
+        if let Some(name) = name.filter(|name| granted && name != path) {
+            let path = path.clone();
+            self.aliases.push(Alias { name, path });
+        }
+    }
+
+    /// Where something would appear if it were created: links above it lead where they lead.
+    fn name_of_absent(&self, path: &Path) -> Result<AbsPath, PathError> {
+        let lexical = AbsPath::lexical(path)?;
+        let mut above = lexical.parent();
+        while let Some(directory) = above {
+            let mut known = self.absent.borrow_mut();
+            let seen = known.entry(directory.clone()).or_insert_with(|| {
+                match (self.look)(directory.as_path()) {
+                    Seen::At(canonical, _) => Some(canonical),
+                    Seen::Absent | Seen::Unreadable(_) => None,
+                }
+            });
+            if let Some(canonical) = seen {
+                let rest = lexical.as_path().strip_prefix(&directory);
+                return Ok(rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest)));
+            }
+            above = directory.parent();
+        }
+        Ok(lexical)
+    }
+
+    /// Whose files are seen at a path.
+    fn content(&self, path: &AbsPath, origin: &Origin) -> Content {
+        for (tree, _, content) in lists::session_trees(self.place.os) {
+            let tree = Path::new(tree);
+            // The trees themselves are never the host's, whoever grants them; single devices of
+            // the host can be granted, single processes cannot.
+            let inside = *content == Content::Processes && path.as_path().starts_with(tree);
+            if inside || path.as_path() == tree {
+                return *content;
+            }
+        }
+        let listed = matches!(origin, Origin::BuiltIn(BuiltIn::SystemPaths | BuiltIn::Tmp));
+        if listed && self.temporaries.contains(path) {
+            Content::Memory
+        } else {
+            Content::Host
+        }
+    }
+
     /// Lets a rule in, against what already stands for the same path.
     fn settle(&mut self, rule: FileRule) {
-        let Some(known) = self.rules.iter_mut().find(|known| known.path == rule.path) else {
-            self.rules.push(rule);
-            return;
-        };
-        let contradiction = contradicts(known, &rule).then(|| {
-            let message = format!(
-                "{} is given twice: as {} and as {} ({})",
-                rule.path, rule.access, known.access, known.origin
+        let origin = rule.origin.clone();
+        if let Err(contradiction) = self.settled.settle(rule) {
+            self.complain(
+                origin,
+                contradiction,
+                Some("keep one of the two".to_owned()),
             );
-            (rule.origin.clone(), message)
-        });
-        let (new, old) = (strength(&rule.origin), strength(&known.origin));
-        if new > old || (new == old && rule.access < known.access) {
-            *known = rule;
-        }
-        if let Some((origin, message)) = contradiction {
-            self.complain(origin, message, Some("keep one of the two".to_owned()));
         }
     }
 
@@ -263,7 +351,12 @@ impl Builder<'_> {
             (Some(rest), Some(home)) => home.as_path().join(rest),
             (Some(_), None) => return,
         };
-        self.rule(&path, access, Origin::BuiltIn(list), OnAbsent::Skip);
+        let on_absent = if list == BuiltIn::Secrets {
+            OnAbsent::Hide
+        } else {
+            OnAbsent::Skip
+        };
+        self.rule(&path, access, Origin::BuiltIn(list), on_absent);
     }
 
     fn files(&mut self, preset: &Located<Preset>, git: GitLevel) -> FileRules {
@@ -272,16 +365,60 @@ impl Builder<'_> {
             Preset::Agent | Preset::Strict | Preset::Terminal => Access::None,
         };
         if preset.value != Preset::Track {
+            self.temporaries();
             self.system_paths();
             self.preset_paths();
             self.project_paths(git);
             self.additional_paths();
+            self.hidden_project();
         }
-        FileRules::new(
-            default,
-            preset.origin.clone(),
-            std::mem::take(&mut self.rules),
-        )
+        let rules = std::mem::take(&mut self.settled).into_rules();
+        let files = FileRules::new(default, preset.origin.clone(), rules);
+        for (path, origin, why) in std::mem::take(&mut self.unseen) {
+            if files.access(&path).access == Access::Write {
+                let message = format!("{path} cannot be looked up, and so not hidden: {why}");
+                let help = "what is around it may be written, so the command could open it up";
+                self.complain(origin, message, Some(help.to_owned()));
+            }
+        }
+        files
+    }
+
+    /// Finds out which temporary directories the session has its own of.
+    fn temporaries(&mut self) {
+        if self.tmp == Tmp::Host {
+            return;
+        }
+        for directory in lists::temporary_directories(self.place.os) {
+            if let Seen::At(path, _) = (self.look)(Path::new(directory)) {
+                self.temporaries.push(path);
+            }
+        }
+    }
+
+    /// A project in a hidden place: one of the two is a mistake, and a working directory that
+    /// somebody chose is no reason to show a secret.
+    fn hidden_project(&mut self) {
+        let project = &self.place.project;
+        let around = self.settled.covering(project);
+        let hidden = around
+            .into_iter()
+            .rfind(|rule| rule.path != *project || rule.access == Access::None);
+        let Some(rule) = hidden.filter(|rule| rule.access == Access::None) else {
+            return;
+        };
+        let elsewhere = Origin::BuiltIn(BuiltIn::Homes);
+        let runtime = Origin::BuiltIn(BuiltIn::Runtime);
+        if rule.path != *project && (rule.origin == elsewhere || rule.origin == runtime) {
+            return;
+        }
+        let message = format!(
+            "the project {project} is hidden, by the rule for {}",
+            rule.path
+        );
+        let origin = rule.origin.clone();
+        let help = "start in another directory, or name the hidden one in `secrets.show`";
+        self.complain(origin, message, Some(help.to_owned()));
     }
 
     fn system_paths(&mut self) {
@@ -296,7 +433,7 @@ impl Builder<'_> {
             Preset::Strict => lists::strict_system_paths(os),
             Preset::Terminal | Preset::Track => lists::system_paths(os),
         };
-        let categories: [(fn(&Keys) -> &Key<List<_>>, _, _); 3] = [
+        let categories: [(Paths, _, _); 3] = [
             (
                 |keys| &keys.terminal.sandbox.system_paths.read_write,
                 lists.read_write,
@@ -332,23 +469,21 @@ impl Builder<'_> {
 
     fn preset_paths(&mut self) {
         let os = self.place.os;
-        for path in lists::temporary_directories(os) {
-            self.listed(path, Access::Write, BuiltIn::Tmp);
+        for (tree, access, _) in lists::session_trees(os) {
+            self.listed(tree, *access, BuiltIn::Session);
+        }
+        // The list of system paths that `terminal` starts from names the host's temporary
+        // directories, and whoever replaces that list by another one means it.
+        if self.tmp == Tmp::Private || self.preset != Preset::Terminal {
+            for path in lists::temporary_directories(os) {
+                self.listed(path, Access::Write, BuiltIn::Tmp);
+            }
         }
         if self.preset == Preset::Agent {
             for path in lists::runtime_directories(os) {
                 self.listed(path, Access::None, BuiltIn::Runtime);
             }
-            for path in lists::homes(os) {
-                self.listed(path, Access::None, BuiltIn::Secrets);
-            }
-            if let Some(home) = &self.place.home {
-                let home = home.as_path().to_owned();
-                let own = Origin::BuiltIn(BuiltIn::Preset(Preset::Agent));
-                // The caller's home may itself be in the list of homes.
-                self.rules.retain(|rule| rule.path.as_path() != home);
-                self.rule(&home, Access::Execute, own, OnAbsent::Skip);
-            }
+            self.homes();
         }
         if self.preset == Preset::Strict {
             self.toolchains();
@@ -363,7 +498,23 @@ impl Builder<'_> {
         }
         for own in self.place.own.clone() {
             let origin = Origin::BuiltIn(BuiltIn::Secrets);
-            self.rule(own.as_path(), Access::None, origin, OnAbsent::Skip);
+            self.rule(own.as_path(), Access::None, origin, OnAbsent::Hide);
+        }
+    }
+
+    /// The caller's home is seen, those of others are not.
+    fn homes(&mut self) {
+        let home = self.place.home.clone();
+        for path in lists::homes(self.place.os) {
+            // The caller's home may itself be in the list.
+            let seen = (self.look)(Path::new(path));
+            if !matches!(seen, Seen::At(path, _) if Some(&path) == home.as_ref()) {
+                self.listed(path, Access::None, BuiltIn::Homes);
+            }
+        }
+        if let Some(home) = home {
+            let origin = Origin::BuiltIn(BuiltIn::Preset(Preset::Agent));
+            self.rule(home.as_path(), Access::Execute, origin, OnAbsent::Skip);
         }
     }
 
@@ -392,58 +543,68 @@ impl Builder<'_> {
         let project = self.place.project.clone();
         let origin = Origin::BuiltIn(BuiltIn::Project);
         self.rule(project.as_path(), Access::Write, origin, OnAbsent::Complain);
+        let allowed = self.entries(|keys| &keys.protect.allow);
         for (name, _) in lists::PROTECTED {
-            let origin = Origin::BuiltIn(BuiltIn::Protected);
-            self.project_rule(&project.below(name), Access::Execute, origin);
+            if !allowed.iter().any(|allow| allow.value.0 == Path::new(name)) {
+                let origin = Origin::BuiltIn(BuiltIn::Protected);
+                self.name(&project, Path::new(name), Access::Execute, origin);
+            }
         }
         for name in self.entries(|keys| &keys.protect.add) {
-            self.project_rule(&project.below(&name.value.0), Access::Execute, name.origin);
+            self.name(&project, &name.value.0, Access::Execute, name.origin);
         }
-        for name in self.entries(|keys| &keys.protect.allow) {
-            self.project_rule(&project.below(&name.value.0), Access::Write, name.origin);
+        for name in allowed {
+            if name.value.0.starts_with(".git") {
+                let message = "git metadata cannot be allowed here".to_owned();
+                let help = "use the key `git`, which says how much of it may be used".to_owned();
+                self.complain(name.origin, message, Some(help));
+                continue;
+            }
+            self.name(&project, &name.value.0, Access::Write, name.origin);
         }
-        let directory = project.below(".git");
         let origin = Origin::BuiltIn(BuiltIn::Git);
         let access = match git {
             GitLevel::Hidden => Access::None,
             GitLevel::Read => Access::Read,
             GitLevel::Write | GitLevel::Full => Access::Write,
         };
-        self.project_rule(&directory, access, origin.clone());
-        if git == GitLevel::Write {
+        self.name(&project, Path::new(".git"), access, origin.clone());
+        let directory = project.below(".git");
+        let linked = matches!(
+            (self.look)(directory.as_path()),
+            Seen::At(_, Found::File | Found::Other)
+        );
+        if git == GitLevel::Write && !linked {
             for knob in lists::GIT_KNOBS {
-                self.project_rule(&directory.below(knob), Access::Execute, origin.clone());
+                self.name(&directory, Path::new(knob), Access::Execute, origin.clone());
             }
         }
     }
 
-    /// A rule for a name in the project, which must be the thing itself.
+    /// A rule for a name in the project, whatever stands there.
     ///
-    /// A project may come from anybody. Where a link in it leads was decided by whoever made it,
-    /// so a rule that followed one would grant what they chose, and one that did not would leave
-    /// the name unprotected: the link can be replaced.
-    fn project_rule(&mut self, path: &AbsPath, access: Access, origin: Origin) {
-        let real = match (self.look)(path.as_path()) {
-            Seen::At(real, _) if real != *path => real,
-            Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => {
-                return self.rule(path.as_path(), access, origin, OnAbsent::Keep);
-            }
+    /// Whoever made the project chose its links, so a link never carries a grant to where it
+    /// leads; and a link in a writable directory can be replaced, so it cannot be protected.
+    fn name(&mut self, directory: &AbsPath, name: &Path, access: Access, origin: Origin) {
+        let path = directory.below(name);
+        let target = match (self.look)(path.as_path()) {
+            Seen::At(target, _) => target,
+            Seen::Absent => self
+                .name_of_absent(path.as_path())
+                .unwrap_or_else(|_| path.clone()),
+            Seen::Unreadable(_) => path.clone(),
         };
-        let allowed = self.entries(|keys| &keys.protect.allow);
-        let mut allowed = allowed.iter().map(|name| &name.value.0);
-        let project = &self.place.project;
-        let free = allowed.any(|name| project.below(name).covers(path));
-        // Whoever may write the name anyway may have the link too, but not what it leads to.
-        if access < Access::Write && !free {
-            let message = format!("{path} is protected, and a link leads from there to {real}");
-            let help = "put the thing itself there, or list the name in `protect.allow`; ringfence \
-                        follows no link that a project brings along";
+        if target == path {
+            self.rule(path.as_path(), access, origin, OnAbsent::Keep);
+        } else if access != Access::Write {
+            let message = format!("{path} is protected by name, but a link leads to {target}");
+            let help = "the command could replace the link: put what it leads to in its place, \
+                        or allow its name in `protect.allow` (for git metadata: `git: full`)";
             self.complain(origin, message, Some(help.to_owned()));
         }
     }
 
     fn additional_paths(&mut self) {
-        type Paths = fn(&Keys) -> &Key<List<crate::settings::SettingPath>>;
         let keys: [(Paths, Access); 5] = [
             (
                 |keys| &keys.terminal.sandbox.additional_executable_paths,
@@ -663,25 +824,4 @@ pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPa
         above = directory.parent();
     }
     Ok(lexical)
-}
-
-/// Which of two rules for one path stands: layers first, and among ringfence's own the one that
-/// protects more.
-fn strength(origin: &Origin) -> (Layer, u8) {
-    let rank = match origin {
-        Origin::BuiltIn(list) => match list {
-            BuiltIn::Secrets | BuiltIn::Runtime => 3,
-            BuiltIn::Git | BuiltIn::Protected => 2,
-            BuiltIn::Project => 1,
-            _ => 0,
-        },
-        _ => 0,
-    };
-    (origin.layer(), rank)
-}
-
-/// Two rules of one file (or of one command line) that cannot both be meant.
-fn contradicts(known: &FileRule, new: &FileRule) -> bool {
-    let layer = new.origin.layer();
-    layer != Layer::BuiltIn && layer == known.origin.layer() && known.access != new.access
 }

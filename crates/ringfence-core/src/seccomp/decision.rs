@@ -86,6 +86,8 @@ impl Errno {
 pub enum Verdict {
     /// The call runs, and the other layers judge it.
     Allow,
+    /// The call waits for the supervisor, which makes it in the caller's place or refuses it.
+    Ask,
     /// The process ends by `SIGSYS`.
     Kill,
     /// The call does not run and returns this error.
@@ -96,11 +98,13 @@ impl Verdict {
     const KILL_PROCESS: u32 = 0x8000_0000;
     const ERRNO: u32 = 0x0005_0000;
     const ALLOW: u32 = 0x7fff_0000;
+    const USER_NOTIF: u32 = 0x7fc0_0000;
 
     /// The value a program returns for it (`SECCOMP_RET_*`).
     pub const fn to_return(self) -> u32 {
         match self {
             Self::Allow => Self::ALLOW,
+            Self::Ask => Self::USER_NOTIF,
             Self::Kill => Self::KILL_PROCESS,
             Self::Refuse(errno) => Self::ERRNO | errno.number() as u32,
         }
@@ -111,6 +115,9 @@ impl Verdict {
         if value == Self::ALLOW {
             return Self::Allow;
         }
+        if value == Self::USER_NOTIF {
+            return Self::Ask;
+        }
         Errno::ALL
             .into_iter()
             .map(Self::Refuse)
@@ -118,10 +125,11 @@ impl Verdict {
             .unwrap_or(Self::Kill)
     }
 
-    /// `allow`, `kill` or the name of the error.
+    /// `allow`, `ask`, `kill` or the name of the error.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Ask => "ask",
             Self::Kill => "kill",
             Self::Refuse(errno) => errno.name(),
         }

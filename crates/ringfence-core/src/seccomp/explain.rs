@@ -118,6 +118,7 @@ fn write_decision(
 const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Allow => "allowed",
+        Verdict::Ask => "made by the supervisor",
         Verdict::Kill => "ends the process",
         Verdict::Refuse(errno) => errno.name(),
     }

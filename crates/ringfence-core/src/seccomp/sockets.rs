@@ -7,7 +7,7 @@
 //!
 //! Family, type, protocol, level, option and flags are all declared `int` by the kernel.
 
-use super::decision::{Argument, Case, Decision, Errno, INT, Look, Rule, When};
+use super::decision::{Argument, Case, Decision, Errno, INT, Look, Rule, Verdict, When};
 use super::rules::{allow, case, refuse};
 use super::spec::{InetSockets, Listening, RouteQueries, UnixSockets};
 use super::table::Syscall;
@@ -51,6 +51,14 @@ pub(super) static RULES: &[Rule] = &[
         when: When::Always,
     },
     Rule {
+        calls: &[Syscall::Connect],
+        decision: Decision::End(
+            Verdict::Ask,
+            "the address lies in memory; the supervisor decides on a copy and connects by it",
+        ),
+        when: When::Unix(UnixSockets::Brokered),
+    },
+    Rule {
         calls: &[Syscall::Listen],
         decision: refuse(
             Errno::Eacces,
@@ -78,6 +86,12 @@ static FAMILY: Look = Look {
             then: Decision::Look(&UNIX_TYPE),
             values: &[AF_UNIX],
             when: When::Unix(UnixSockets::Open),
+        },
+        Case {
+            name: "AF_UNIX",
+            then: Decision::Look(&BROKERED_TYPE),
+            values: &[AF_UNIX],
+            when: When::Unix(UnixSockets::Brokered),
         },
         Case {
             name: "AF_UNIX",
@@ -132,6 +146,21 @@ static UNIX_TYPE: Look = Look {
     )],
     mask: TYPE,
     otherwise: refuse(Errno::Eperm, "not a type of unix socket in use"),
+    what: "type",
+};
+
+static BROKERED_TYPE: Look = Look {
+    argument: Argument::Second,
+    cases: &[case(
+        "SOCK_STREAM, SOCK_SEQPACKET",
+        &[STREAM, SEQPACKET],
+        allow("goes nowhere without `connect`, which the supervisor makes"),
+    )],
+    mask: TYPE,
+    otherwise: refuse(
+        Errno::Eacces,
+        "a datagram socket can be pointed at any socket of the host with each message",
+    ),
     what: "type",
 };
 

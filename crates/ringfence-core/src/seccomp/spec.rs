@@ -57,11 +57,15 @@ pub enum InetSockets {
 
 /// Unix sockets that can be given an address.
 ///
-/// The path of a `connect` lies in memory, where a filter cannot look, so this is all or nothing.
+/// The path of a `connect` lies in memory, where a filter cannot look, so a filter alone can only give all or nothing.
 /// Connected stream and sequenced pairs are always allowed: they can never be pointed elsewhere.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnixSockets {
+    /// Stream and sequenced sockets, whose `connect` is made by the supervisor: it copies the
+    /// address, looks at what it leads to, and connects to nothing but the session's own. So every
+    /// `connect`, of whatever family, goes through the supervisor: a filter cannot tell them apart.
+    Brokered,
     /// All types. Something else keeps ungranted sockets of the host out of reach: the mount view
     /// together with the network namespace or scope (abstract names), or Landlock from ABI 9.
     Open,

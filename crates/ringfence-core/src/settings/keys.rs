@@ -43,7 +43,7 @@ section! {
         limits: Limits,
         /// What to do when this host cannot enforce a rule. Default: `refuse`.
         on_gap: Key<OnGap>,
-        /// Which temporary directories the command sees. Default: `private`.
+        /// Which temporary directories the command sees. Default: what the preset says.
         tmp: Key<Tmp>,
     }
 }
@@ -194,7 +194,7 @@ macro_rules! readable_words {
 readable_words!(ApplyTo, GitLevel, NetworkMode, OnGap, Preset, Tmp);
 
 macro_rules! limits {
-    ($($(#[$meta:meta])* $name:ident = $unit:expr;)*) => {$(
+    ($($(#[$meta:meta])* $name:ident = $unit:expr, $suffixes:literal;)*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         pub struct $name(pub Limit);
@@ -225,18 +225,23 @@ macro_rules! limits {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": ["string", "integer"], "minimum": 1 })
+                let pattern = concat!("^(none|0*[1-9][0-9]*", $suffixes, ")$");
+                schemars::json_schema!({
+                    "type": ["string", "integer"],
+                    "minimum": 1,
+                    "pattern": pattern,
+                })
             }
         }
     )*};
 }
 limits! {
     /// A time.
-    Seconds = Unit::Seconds;
+    Seconds = Unit::Seconds, "(s|m|min|h)?";
     /// A size.
-    Bytes = Unit::Bytes;
+    Bytes = Unit::Bytes, "(B|KiB|K|MiB|M|GiB|G|TiB|T|kB|KB|MB|GB)?";
     /// A number of things.
-    Count = Unit::Count;
+    Count = Unit::Count, "";
 }
 
 impl Readable for HostPattern {
@@ -267,7 +272,11 @@ impl JsonSchema for HostPattern {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "minLength": 1 })
+        // A wildcard stands first and has two labels behind it; the rest is left to the reader.
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": "^(\\*\\.[^*/.]+\\.[^*/]+|[^*/]+)(:\\*)?$",
+        })
     }
 }
 
@@ -398,8 +407,7 @@ impl SettingsFile {
             source,
             |reader, object| {
                 reader.each_key(object, &known, |reader, name, value| match name {
-                    // For editors; ringfence has no use for it.
-                    "$schema" => true,
+                    "$schema" => read_schema(value, reader),
                     "linux" => read_part(&mut file.linux, value, reader),
                     "macos" => read_part(&mut file.macos, value, reader),
                     "windows" => read_part(&mut file.windows, value, reader),
@@ -422,6 +430,12 @@ impl SettingsFile {
         });
         keys
     }
+}
+
+/// For editors; ringfence has no use for it.
+fn read_schema(value: &Value<'_>, reader: &mut Reader<'_>) -> bool {
+    String::read(value, reader);
+    true
 }
 
 fn read_part(part: &mut Keys, value: &Value<'_>, reader: &mut Reader<'_>) -> bool {

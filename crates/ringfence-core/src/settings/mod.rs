@@ -58,6 +58,21 @@ impl Settings {
         }
     }
 
+    /// The same with a project's file that does not ask for the restrictions to be lifted
+    /// altogether: what else it says still counts.
+    #[must_use]
+    pub(crate) fn with_project_restricted(&self) -> Self {
+        let mut settings = self.clone();
+        for (layer, keys) in &mut settings.layers {
+            if *layer == Layer::Project {
+                keys.preset = Key::default();
+                keys.terminal.sandbox.enabled = Key::default();
+                keys.terminal.sandbox.apply_to = Key::default();
+            }
+        }
+        settings
+    }
+
     /// Whether the project has a file of its own.
     pub fn has_project(&self) -> bool {
         self.layers

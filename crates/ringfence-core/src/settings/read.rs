@@ -3,7 +3,8 @@
 //! Reading opens nothing. Relative paths are joined to the directory of the file that names
 //! them; `~`, `$HOME` and `$PROJECT` are replaced here, once, and never again.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +13,14 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::values::Word;
-use crate::origin::{Located, Origin, Source};
+use crate::origin::{Cursor, Located, Origin, Source};
 use crate::problem::{Problem, nearest};
 
 /// A settings file is read whole into memory; this is far more than anybody writes by hand.
 pub const LARGEST_FILE: usize = 1 << 20;
+
+/// Nobody reads more, and a file may hold a hundred thousand.
+const MOST_PROBLEMS: usize = 100;
 
 /// What paths in a file are relative to.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +36,7 @@ pub struct Base {
 /// Parses a text and hands the top-level object to `read`.
 pub(super) fn parse_object<'a>(
     source: &'a Source,
-    read: impl FnOnce(&mut Reader<'a>, &Object<'a>),
+    read: impl FnOnce(&mut Reader<'a>, &Object<'_>),
     base: &'a Base,
 ) -> Vec<Problem> {
     let text = source.text();
@@ -58,8 +62,15 @@ pub(super) fn parse_object<'a>(
     let mut reader = Reader {
         source,
         base,
+        cursor: Cell::default(),
         problems: Vec::new(),
     };
+    // Some editors start a file with a mark that says it is Unicode. The parser does not know it;
+    // as blanks of the same length it moves nothing.
+    let unmarked = text
+        .strip_prefix('\u{feff}')
+        .map(|rest| format!("   {rest}"));
+    let text = unmarked.as_deref().unwrap_or(text);
     match parse_to_ast(text, &CollectOptions::default(), &strict) {
         Err(error) => {
             let range = error.range();
@@ -85,16 +96,21 @@ pub(super) fn parse_object<'a>(
 pub(super) struct Reader<'a> {
     source: &'a Source,
     base: &'a Base,
+    cursor: Cell<Cursor>,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     pub(super) fn origin(&self, span: &Range<usize>) -> Origin {
-        self.source.origin(span.start)
+        let (origin, cursor) = self.source.origin_after(self.cursor.get(), span.start);
+        self.cursor.set(cursor);
+        origin
     }
 
     pub(super) fn problem(&mut self, problem: Problem) {
-        self.problems.push(problem);
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem);
+        }
     }
 
     /// Hands each property to `key`, which says whether it knows the name.
@@ -104,10 +120,10 @@ impl Reader<'_> {
         known: &[&'static str],
         mut key: impl FnMut(&mut Self, &str, &Value<'_>) -> bool,
     ) {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         for property in &object.properties {
             let name = property.name.as_str();
-            if seen.contains(&name) {
+            if !seen.insert(name) {
                 self.problem(Problem::error(
                     span_of(&property.name),
                     format!(
@@ -118,7 +134,6 @@ impl Reader<'_> {
                 ));
                 continue;
             }
-            seen.push(name);
             if !key(self, name, &property.value) {
                 self.unknown_key(property, known);
             }
@@ -228,17 +243,22 @@ pub(super) trait Readable: Sized {
     /// Reads it, or says what is wrong and gives nothing.
     #[doc(hidden)]
     fn read(value: &Value<'_>, reader: &mut Reader<'_>) -> Option<Self>;
+
+    /// What an operating system's part of the file leaves of it: nothing, unless it is a map.
+    #[doc(hidden)]
+    #[must_use]
+    fn overlaid(self, stronger: Self) -> Self {
+        stronger
+    }
 }
 
 impl Readable for bool {
     fn read(value: &Value<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value {
-            Value::BooleanLit(literal) => Some(literal.value),
-            other => {
-                reader.wrong_type(other, "`true` or `false`");
-                None
-            }
-        }
+        let Value::BooleanLit(literal) = value else {
+            reader.wrong_type(value, "`true` or `false`");
+            return None;
+        };
+        Some(literal.value)
     }
 }
 
@@ -262,13 +282,11 @@ impl Readable for u16 {
 
 impl Readable for String {
     fn read(value: &Value<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        match value {
-            Value::StringLit(literal) => Some(literal.value.clone().into_owned()),
-            other => {
-                reader.wrong_type(other, "a string");
-                None
-            }
-        }
+        let Value::StringLit(literal) = value else {
+            reader.wrong_type(value, "a string");
+            return None;
+        };
+        Some(literal.value.clone().into_owned())
     }
 }
 
@@ -384,6 +402,11 @@ impl Readable for Variables {
         });
         Some(out)
     }
+
+    fn overlaid(mut self, stronger: Self) -> Self {
+        self.extend(stronger);
+        self
+    }
 }
 
 /// One key's value, or nothing; `null` means nothing.
@@ -481,9 +504,13 @@ impl<T: Readable> Field for Key<T> {
     }
 
     fn overlay_field(&mut self, stronger: Self) {
-        if stronger.0.is_some() {
-            *self = stronger;
-        }
+        self.0 = match (self.0.take(), stronger.0) {
+            (Some(weaker), Some(stronger)) => Some(Located::new(
+                weaker.value.overlaid(stronger.value),
+                stronger.origin,
+            )),
+            (weaker, stronger) => stronger.or(weaker),
+        };
     }
 }
 
@@ -494,7 +521,9 @@ impl<S: Section> Field for S {
             Value::Object(object) => reader.each_key(object, S::KEYS, |reader, name, value| {
                 self.read_key(name, value, reader)
             }),
-            other => reader.wrong_type(other, "an object"),
+            Value::Array(_) | Value::BooleanLit(_) | Value::NumberLit(_) | Value::StringLit(_) => {
+                reader.wrong_type(value, "an object");
+            }
         }
     }
 

@@ -272,8 +272,7 @@ impl Unit {
         let (number, suffix) = text.split_at(digits);
         let number: u64 = number.parse().map_err(|_| expected)?;
         let factor: u64 = match (self, suffix) {
-            (_, "") => 1,
-            (Self::Bytes, "B") | (Self::Seconds, "s") => 1,
+            (_, "") | (Self::Bytes, "B") | (Self::Seconds, "s") => 1,
             (Self::Bytes, "KiB" | "K") => 1 << 10,
             (Self::Bytes, "MiB" | "M") => 1 << 20,
             (Self::Bytes, "GiB" | "G") => 1 << 30,

@@ -5,7 +5,7 @@
 //! used again in a child.
 
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
@@ -51,6 +51,29 @@ fn close_range(first: u32, last: u32, flags: usize) -> Result<(), Errno> {
         )
     }
     .map(|_zero| ())
+}
+
+/// A copy, closed by exec, of what this process was started with under `number`.
+///
+/// For a second stage: it knows only by number what its starter left open for it. The number
+/// itself stays open until everything else is closed.
+///
+/// # Errors
+///
+/// [`Errno::BADF`] if nothing is open under that number.
+pub fn inherited(_subject: &Subject, number: u32) -> Result<OwnedFd, Errno> {
+    const ABOVE_STANDARD: usize = 3;
+    let words = [
+        number as usize,
+        raw::int_word(libc::F_DUPFD_CLOEXEC),
+        ABOVE_STANDARD,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: takes integers only, and answers with a descriptor that nobody had before. What is
+    // open under `number` is neither closed nor taken over, so it may belong to anybody.
+    unsafe { raw::call_for_fd(libc::SYS_fcntl, words) }
 }
 
 /// Makes `number` refer to the same open file as `source`, inherited by exec.

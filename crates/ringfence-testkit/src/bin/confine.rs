@@ -25,7 +25,7 @@ mod linux {
 
     use ringfence::launch::{self, Command, LaunchError, Options};
     use ringfence::place::Lookout;
-    use ringfence::probe::host_facts;
+    use ringfence::probe::quick;
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
     use ringfence_core::plan::{EngineChoice, Feature, Plan, Step, compile};
@@ -166,7 +166,7 @@ mod linux {
     }
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {
-        let mut facts = host_facts();
+        let mut facts = quick();
         if setup.landlock_engine {
             facts.user_namespaces = Feature::Missing {
                 why: "the test says so".to_owned(),

@@ -7,7 +7,9 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{Prepared, Running, Signals, prepare};
+pub(crate) use linux::live_as_second_stage;
+#[cfg(target_os = "linux")]
+pub use linux::{Prepared, Running, Signals, prepare, system_bwrap};
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
@@ -147,6 +149,19 @@ pub enum LaunchError {
         /// What it is, and why that matters.
         danger: &'static str,
     },
+    /// A program that ringfence needs cannot be used.
+    #[error("{} cannot be used: {why}", path.display())]
+    Helper {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: HelperFault,
+    },
+    /// The calling program cannot be started again as a second stage.
+    #[error(
+        "this program does not begin with `ringfence::shim::run_if_asked()`, so it cannot be its own second stage"
+    )]
+    Shim,
     /// A name or value that cannot be passed to a program.
     #[error("{what} holds a zero byte")]
     Nul {
@@ -159,6 +174,30 @@ pub enum LaunchError {
         /// Which engine.
         engine: Engine,
     },
+}
+
+/// Why ringfence does not run another program, even one of the system.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HelperFault {
+    /// It is not there, or is not a plain file under its own name.
+    #[error("it is not there")]
+    Absent,
+    /// It would gain capabilities by being run.
+    #[error("it carries capabilities")]
+    Capabilities,
+    /// The project could have made it.
+    #[error("it lies in the project")]
+    InProject,
+    /// Somebody else than root could have made it.
+    #[error("it, or a directory above it, does not belong to root")]
+    Owner,
+    /// It would run as somebody else.
+    #[error("it is setuid or setgid")]
+    Setuid,
+    /// Somebody else than root could change it.
+    #[error("others may write to it, or to a directory above it")]
+    Writable,
 }
 
 /// A step of a plan, in the words of a message.

@@ -299,6 +299,29 @@ fn internet_sockets_follow_the_spec() {
 }
 
 #[test]
+fn brokered_sockets_go_nowhere_by_themselves() {
+    for base in both(FilterSpec::namespaces) {
+        let brokered = Filter::new(FilterSpec {
+            unix: UnixSockets::Brokered,
+            ..base.spec
+        });
+        for (kind, socket, pair) in [
+            (1, "allow", "allow"),
+            (5, "allow", "allow"),
+            (2, "EACCES", "EACCES"),
+            (3, "EACCES", "EACCES"),
+        ] {
+            assert_eq!(brokered.says("socket", &[1, kind | FLAGS, 0]), socket);
+            assert_eq!(brokered.says("socketpair", &[1, kind | FLAGS, 0]), pair);
+        }
+        for arguments in [[0, 0, 0], [3, u64::MAX, 16], [u64::MAX, 1 << 32, u64::MAX]] {
+            assert_eq!(brokered.says("connect", &arguments), "ask");
+            assert_eq!(base.says("connect", &arguments), "allow");
+        }
+    }
+}
+
+#[test]
 fn host_sockets_are_out_of_reach_without_unix_sockets() {
     for base in both(FilterSpec::namespaces) {
         let refused = Filter::new(FilterSpec {

@@ -58,7 +58,12 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
         [Tracing::Inner, Tracing::Refused].map(|tracing| FilterSpec { tracing, ..spec })
     });
     vary(&mut specs, |spec| {
-        [UnixSockets::Open, UnixSockets::Refused].map(|unix| FilterSpec { unix, ..spec })
+        [
+            UnixSockets::Brokered,
+            UnixSockets::Open,
+            UnixSockets::Refused,
+        ]
+        .map(|unix| FilterSpec { unix, ..spec })
     });
     specs
 }
@@ -71,7 +76,7 @@ fn vary<const N: usize>(
 }
 
 /// The specs whose verdicts are on record, by name.
-pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 6] {
+pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 7] {
     let namespaces = FilterSpec::namespaces(arch);
     let strictest = FilterSpec::strictest(arch);
     [
@@ -81,6 +86,13 @@ pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 6] {
             FilterSpec {
                 set_id_bits: SetIdBits::Allowed,
                 tracing: Tracing::Inner,
+                ..namespaces
+            },
+        ),
+        (
+            "brokered",
+            FilterSpec {
+                unix: UnixSockets::Brokered,
                 ..namespaces
             },
         ),

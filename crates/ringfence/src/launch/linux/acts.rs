@@ -3,7 +3,7 @@
 //! [`Ready::carry_out`] runs between fork and exec: it allocates nothing and reports by value.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -15,10 +15,11 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback};
+use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback, sockets};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
+use super::expected::Expected;
 use super::root::RootBuild;
 use crate::launch::LaunchError;
 
@@ -26,15 +27,23 @@ use crate::launch::LaunchError;
 #[derive(Debug)]
 pub(super) enum Ready {
     Capabilities,
+    /// Somebody else was to take them away: here it is seen to.
+    CapabilitiesGone,
+    /// Somebody else built the root: here it is seen to.
+    Checked(Expected),
     Descriptors,
-    Ids { user: IdMap, group: IdMap },
+    Ids {
+        user: IdMap,
+        group: IdMap,
+    },
     Keyring,
     Landlock(LandlockBuild),
     Limits(Vec<(LimitedResource, Limit)>),
     Loopback,
     Privileges,
     Root(RootBuild),
-    Seccomp(Vec<SockFilter>),
+    /// With the socket over which the supervisor gets the calls it is asked about, if any.
+    Seccomp(Vec<SockFilter>, Option<OwnedFd>),
 }
 
 /// What the kernel refused, and which part of an act it was.
@@ -45,11 +54,13 @@ impl Ready {
     pub(super) fn carry_out(
         &self,
         subject: &Subject,
-        keep: [BorrowedFd<'_>; 3],
+        keep: [BorrowedFd<'_>; 4],
     ) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
             Self::Capabilities => whole(drop_capabilities(subject)),
+            Self::CapabilitiesGone => whole(have_no_capabilities(subject)),
+            Self::Checked(expected) => expected.check(),
             Self::Descriptors => whole(close_others(subject, keep)),
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
@@ -60,7 +71,18 @@ impl Ready {
             Self::Loopback => whole(loopback::bring_up(subject)),
             Self::Privileges => whole(process::no_new_privs(subject)),
             Self::Root(build) => build.enter(subject),
-            Self::Seccomp(program) => whole(seccomp::load(subject, program, Load::empty())),
+            Self::Seccomp(program, listener) => {
+                whole(load_filter(subject, program, listener.as_ref()))
+            }
+        }
+    }
+
+    /// The socket over which the supervisor gets what it is asked about.
+    pub(super) fn listener(&self) -> Option<&OwnedFd> {
+        if let Self::Seccomp(_, listener) = self {
+            listener.as_ref()
+        } else {
+            None
         }
     }
 
@@ -68,6 +90,7 @@ impl Ready {
     pub(super) fn describe(&self, detail: u32) -> Option<String> {
         match self {
             Self::Root(build) => build.describe(detail),
+            Self::Checked(expected) => expected.describe(detail),
             Self::Landlock(build) => build.describe(detail),
             _ => None,
         }
@@ -83,8 +106,17 @@ fn drop_capabilities(subject: &Subject) -> Result<(), Errno> {
     }
 }
 
+/// Makes sure that there is no capability left to take away, nor one to get back.
+fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
+    if capabilities::read()? != capabilities::Sets::default() || capabilities::read_bounding()? != 0
+    {
+        return Err(Errno::PERM);
+    }
+    capabilities::clear(subject)
+}
+
 /// Closes everything above standard error but what the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 4]) -> Result<(), Errno> {
     let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
     keep.sort_unstable();
     let mut from = 3;
@@ -97,6 +129,22 @@ fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 3]) -> Result<(), Errn
     descriptors::close_from(subject, from)
 }
 
+fn load_filter(
+    subject: &Subject,
+    program: &[SockFilter],
+    supervisor: Option<&OwnedFd>,
+) -> Result<(), Errno> {
+    let Some(supervisor) = supervisor else {
+        return seccomp::load(subject, program, Load::empty());
+    };
+    // A signal must not make a call be asked about twice; kernels before 5.19 cannot help it.
+    let listener = match seccomp::load_with_listener(subject, program, Load::WAIT_KILLABLE_RECV) {
+        Err(Errno::INVAL) => seccomp::load_with_listener(subject, program, Load::empty())?,
+        other => other?,
+    };
+    sockets::send(supervisor, b"l", &[listener.as_fd()])
+}
+
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
     for (resource, limit) in limits {
         process::set_limit(subject, *resource, *limit)?;
@@ -107,9 +155,9 @@ fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<
 /// A ruleset to be made inside the new root.
 #[derive(Debug)]
 pub(super) struct LandlockBuild {
-    abi: u32,
-    handled: Handled,
-    rules: Vec<(CString, AccessFs)>,
+    pub(super) abi: u32,
+    pub(super) handled: Handled,
+    pub(super) rules: Vec<(CString, AccessFs)>,
 }
 
 impl LandlockBuild {

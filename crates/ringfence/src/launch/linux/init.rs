@@ -45,8 +45,8 @@ pub(super) struct Inside {
     pub(super) end: OwnedFd,
     /// Says when each step was done, if somebody wants to know.
     pub(super) timeline: Option<OwnedFd>,
-    /// The supervisor's ends of both pipes, which the first process has copies of at birth.
-    pub(super) outer: [RawFd; 2],
+    /// The supervisor's ends of both pipes, if the first process has copies of them at birth.
+    pub(super) outer: Option<[RawFd; 2]>,
 }
 
 /// What keeps the processes of a session together.
@@ -68,9 +68,14 @@ impl Inside {
     }
 
     /// The descriptors that stay open in the first process.
-    fn kept(&self) -> [BorrowedFd<'_>; 3] {
-        let timeline = self.timeline.as_ref().unwrap_or(&self.end);
-        [self.failure.as_fd(), self.end.as_fd(), timeline.as_fd()]
+    fn kept(&self) -> [BorrowedFd<'_>; 4] {
+        let listener = self.acts.iter().find_map(|(_, act)| act.listener());
+        [
+            self.failure.as_fd(),
+            self.end.as_fd(),
+            self.timeline.as_ref().unwrap_or(&self.end).as_fd(),
+            listener.unwrap_or(&self.end).as_fd(),
+        ]
     }
 
     fn mark(&self, step: Step) {
@@ -79,7 +84,7 @@ impl Inside {
         }
     }
 
-    fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
+    pub(super) fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
         let act = Step::ALL.iter().position(|known| *known == step);
         let failure = Failure {
             act: act
@@ -136,8 +141,9 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return FAILED;
     }
     let ended = watch(&command, &signals, inside.end.as_fd());
-    if inside.boundary == Boundary::Descent {
-        end_descendants();
+    match inside.boundary {
+        Boundary::Descent => end_descendants(),
+        Boundary::PidNamespace => end_everyone_else(subject),
     }
     if let Some(ended) = ended {
         wire::send_end(inside.end.as_fd(), ended);
@@ -154,7 +160,7 @@ fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
     }
     // The parent cannot be seen from in here. If it went before the request above, nobody but
     // this process holds the other end of its pipe any more.
-    for outer in inside.outer {
+    for outer in inside.outer.into_iter().flatten() {
         close(subject, outer)?;
     }
     let mut watched = [PollFd::new(&inside.end, PollFlags::empty())];
@@ -231,6 +237,22 @@ fn watch(command: &Child, signals: &SignalFd, end: BorrowedFd<'_>) -> Option<End
         }
         if abandoned {
             return None;
+        }
+    }
+}
+
+/// Ends everything else in the pid namespace, so that whoever hears of the command's end knows
+/// that nothing of it is left. The kernel would do the same when this process goes.
+fn end_everyone_else(subject: &Subject) {
+    loop {
+        // A process that is being killed cannot fork, so a second pass is rare.
+        let _ = wait::kill_everyone_else(subject);
+        loop {
+            match wait::wait_any() {
+                Ok(_) => {}
+                Err(Errno::INTR) => break,
+                Err(_) => return,
+            }
         }
     }
 }

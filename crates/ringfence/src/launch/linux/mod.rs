@@ -5,13 +5,22 @@
 //! same restrictions, and the kernel ends everything inside when the first process goes.
 
 mod acts;
+mod broker;
+mod bwrap;
+mod expected;
+mod handover;
 mod init;
+mod links;
+mod options;
 mod prepare;
 mod root;
 mod running;
+mod second;
 mod streams;
 mod tmp;
 mod wire;
 
+pub use bwrap::system_bwrap;
 pub use prepare::{Prepared, prepare};
 pub use running::{Running, Signals};
+pub(crate) use second::live as live_as_second_stage;

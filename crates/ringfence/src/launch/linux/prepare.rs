@@ -1,7 +1,6 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
 use std::ffi::{CString, OsStr};
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,16 +9,19 @@ use std::time::Duration;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::{Access, EnvVerdict, Policy};
-use ringfence_core::seccomp;
+use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::{Limit, LimitedResource};
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::start::StartArea;
+use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
+use super::broker::Broker;
+use super::bwrap::{Bwrap, Taken};
 use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
@@ -42,6 +44,8 @@ pub struct Prepared {
     program: PathBuf,
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
+    asked_over: Option<OwnedFd>,
+    bwrap: Option<Bwrap>,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -73,6 +77,11 @@ pub fn prepare(
     let mut namespaces = Namespaces::empty();
     let mut wall = None;
     let mut names = Vec::new();
+    let mut asked_over = None;
+    let mut bwrap = match plan.engine() {
+        Engine::Bwrap => Some(Bwrap::new(policy.project())?),
+        _ => None,
+    };
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -82,8 +91,18 @@ pub fn prepare(
             return Err(LaunchError::Act {
                 step: crate::launch::StepName(step),
                 object: None,
-                source: io::Error::from(rustix::io::Errno::IO),
+                source: Errno::IO.into(),
             });
+        }
+        if let Some(bwrap) = &mut bwrap {
+            match bwrap.take(act)? {
+                Taken::ButFor(ready) => {
+                    acts.push((step, ready));
+                    continue;
+                }
+                Taken::No => {}
+                Taken::Whole => continue,
+            }
         }
         match act {
             Act::Namespaces { network } => {
@@ -120,6 +139,14 @@ pub fn prepare(
                 if let Some(mut ready) = ready(other)? {
                     if let (Ready::Landlock(build), Some(tmp)) = (&mut ready, &tmp) {
                         build.allow_writing(tmp.path())?;
+                    }
+                    if let (Ready::Seccomp(_, inner), Act::Seccomp(spec)) = (&mut ready, other)
+                        && spec.unix == UnixSockets::Brokered
+                    {
+                        let (outer_end, inner_end) =
+                            sockets::pair().map_err(|errno| refused("open a socket", errno))?;
+                        *inner = Some(inner_end);
+                        asked_over = Some(outer_end);
                     }
                     acts.push((step, ready));
                 }
@@ -158,9 +185,10 @@ pub fn prepare(
         environment: StringArray::new(environment),
         failure: failure_inside,
         end: end_inside,
-        outer: [failure.as_raw_fd(), end.as_raw_fd()],
+        outer: Some([failure.as_raw_fd(), end.as_raw_fd()]),
     };
     Ok(Prepared {
+        bwrap,
         inside,
         namespaces,
         failure,
@@ -171,6 +199,7 @@ pub fn prepare(
         program: PathBuf::from(&command.program),
         tmp,
         timeline,
+        asked_over,
     })
 }
 
@@ -185,6 +214,9 @@ impl Prepared {
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
     pub fn spawn(mut self) -> Result<Running, LaunchError> {
         let asked = wire::now();
+        if let Some(bwrap) = self.bwrap.take() {
+            return self.spawn_through(bwrap, asked);
+        }
         let born = Spawn::new(Memory::Copied)
             .namespaces(self.namespaces)
             .start(&mut self.inside, super::init::live);
@@ -203,17 +235,69 @@ impl Prepared {
             program,
             tmp,
             timeline,
-            ..
+            asked_over,
+            namespaces,
+            bwrap: _,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
         let running = Running::new(child, boundary, end, wall, names, plan, tmp);
         let mut running = running.started(&failure, &acts, &program)?;
+        if let Some(socket) = asked_over {
+            running.broker = Some(broker(&socket, namespaces)?);
+        }
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
         Ok(running)
+    }
+
+    fn spawn_through(self, bwrap: Bwrap, asked: Duration) -> Result<Running, LaunchError> {
+        let started = bwrap.start(&self.inside)?;
+        let boundary = self.inside.boundary;
+        let acts = self.inside.release();
+        let running = Running::new(
+            started.child,
+            boundary,
+            self.end,
+            self.wall,
+            self.names,
+            self.plan,
+            self.tmp,
+        );
+        let (running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        let mut running = running.started(&self.failure, &acts, &self.program)?;
+        if let Some(socket) = self.asked_over {
+            running.broker = Some(broker(&socket, self.namespaces)?.also(own));
+        }
+        if let Some(timeline) = self.timeline {
+            running.timeline = marks(asked, &timeline);
+        }
+        Ok(running)
+    }
+}
+
+/// Receives the calls that the filter asks about.
+fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchError> {
+    let mut message = [0; 1];
+    let received = sockets::receive(socket, &mut message)
+        .map_err(|errno| refused("receive the filter's listener", errno))?;
+    let [listener, ..] = received.descriptors;
+    let listener =
+        listener.ok_or_else(|| refused("receive the filter's listener", Errno::BADMSG))?;
+    let network = if namespaces.contains(Namespaces::NET) {
+        NetworkNamespace::Own
+    } else {
+        NetworkNamespace::Shared
+    };
+    Ok(Broker::new(listener, network))
+}
+
+fn refused(what: &str, errno: Errno) -> LaunchError {
+    LaunchError::Prepare {
+        what: what.to_owned(),
+        source: errno.into(),
     }
 }
 
@@ -227,7 +311,7 @@ fn free_names(absent: &[AbsPath]) -> Result<Vec<PathBuf>, LaunchError> {
         if std::fs::symlink_metadata(name.as_path()).is_ok() {
             return Err(LaunchError::Prepare {
                 what: format!("protect {name}, from where a link leads to nothing"),
-                source: io::ErrorKind::AlreadyExists.into(),
+                source: std::io::ErrorKind::AlreadyExists.into(),
             });
         }
         names.push(name.as_path().to_owned());
@@ -258,7 +342,7 @@ fn marks(asked: Duration, timeline: &OwnedFd) -> Vec<(Step, Duration)> {
 
 fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     match engine {
-        Engine::Namespaces => Ok(Boundary::PidNamespace),
+        Engine::Bwrap | Engine::Namespaces => Ok(Boundary::PidNamespace),
         Engine::Landlock | Engine::Track => {
             // Without this list the first process could not find those it has to end.
             std::fs::metadata("/proc/thread-self/children").map_err(|source| {
@@ -301,7 +385,7 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
                 jf: instruction.jf,
                 k: instruction.k,
             });
-            Ready::Seccomp(filter.collect())
+            Ready::Seccomp(filter.collect(), None)
         }
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
@@ -411,8 +495,5 @@ fn programs(command: &Command, environment: &[CString]) -> Result<Vec<CString>, 
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {
-    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Prepare {
-        what: what.to_owned(),
-        source: io::Error::from(errno),
-    })
+    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused(what, errno))
 }

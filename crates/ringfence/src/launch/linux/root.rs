@@ -24,6 +24,8 @@ use ringfence_sys::mounts::{
 use ringfence_sys::{Errno, Subject, process};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 
+use super::links;
+
 /// Everything the child needs to build a root, laid out before the fork.
 #[derive(Debug)]
 pub(super) struct RootBuild {
@@ -76,7 +78,7 @@ enum Kind {
 }
 
 /// Devices every program expects, with the numbers that they must have.
-const DEVICES: [(&str, (u32, u32)); 6] = [
+pub(super) const DEVICES: [(&str, (u32, u32)); 6] = [
     ("full", (1, 7)),
     ("null", (1, 3)),
     ("random", (1, 8)),
@@ -130,7 +132,11 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
         let has_children = mounts
             .clone()
             .any(|other| other.at != mount.at && mount.at.covers(&other.at));
-        layout.place(index, mount, has_children)?;
+        if let MountKind::Alias { path } = &mount.kind {
+            layout.alias(&mount.at, path)?;
+        } else {
+            layout.place(index, mount, has_children)?;
+        }
     }
     Ok(layout.build)
 }
@@ -159,6 +165,15 @@ impl Layout {
                 let path = Path::new("root").join(entry.file_name());
                 self.make(path, Made::Link(c_string(&target)?))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Makes the links on the way from a name to what it leads to, where the scratch has the
+    /// directories they are in; elsewhere the host's own are seen.
+    fn alias(&mut self, name: &AbsPath, path: &AbsPath) -> io::Result<()> {
+        for (at, target) in links::on_the_way(name, path)? {
+            self.make_at(&at, Made::Link(c_string(&target)?))?;
         }
         Ok(())
     }
@@ -238,6 +253,16 @@ impl Layout {
 
     /// Makes the place for a mount, if it lies in the scratch.
     fn make_target(&mut self, at: &AbsPath, directory: bool) -> io::Result<()> {
+        let what = if directory {
+            Made::Directory(PLAIN)
+        } else {
+            Made::File(CLOSED)
+        };
+        self.make_at(at, what)
+    }
+
+    /// Makes something where it will be seen at a path, if that lies in the scratch.
+    fn make_at(&mut self, at: &AbsPath, what: Made) -> io::Result<()> {
         let around = self
             .private
             .iter()
@@ -250,17 +275,14 @@ impl Layout {
         let below = at.as_path().strip_prefix(private.as_path());
         let below = below.map_err(io::Error::other)?.to_owned();
         let mut path = scratch.clone();
-        let parts = below.components().count();
-        for (index, part) in below.components().enumerate() {
-            path.push(part);
-            let what = if index + 1 < parts || directory {
-                Made::Directory(PLAIN)
-            } else {
-                Made::File(CLOSED)
-            };
-            self.make(&path, what)?;
+        if let Some(above) = below.parent() {
+            for part in above.components() {
+                path.push(part);
+                self.make(&path, Made::Directory(PLAIN))?;
+            }
         }
-        Ok(())
+        path.extend(below.file_name());
+        self.make(path, what)
     }
 
     fn host(&mut self, path: &Path, attributes: Attributes) -> io::Result<Kind> {

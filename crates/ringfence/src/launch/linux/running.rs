@@ -16,8 +16,11 @@ use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{RenameFlags, renameat_with};
+use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
+use super::broker::Broker;
+use super::bwrap::Outside;
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
@@ -32,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Running {
     first: Child,
+    /// The first process inside, if it is not the one that we started ourselves.
+    inner: Option<OwnedFd>,
     boundary: Boundary,
     /// Its closing tells the first process that nobody waits any more.
     end: Option<OwnedFd>,
@@ -41,6 +46,7 @@ pub struct Running {
     plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
+    pub(super) broker: Option<Broker>,
     reaped: bool,
 }
 
@@ -56,6 +62,7 @@ impl Running {
     ) -> Self {
         Self {
             first,
+            inner: None,
             boundary,
             end: Some(end),
             wall,
@@ -64,6 +71,7 @@ impl Running {
             plan,
             _tmp: tmp,
             timeline: Vec::new(),
+            broker: None,
             reaped: false,
         }
     }
@@ -82,6 +90,30 @@ impl Running {
             Err(errno) => LaunchError::Prepare {
                 what: "hear from the session's first process".to_owned(),
                 source: errno.into(),
+            },
+        };
+        self.kill();
+        Err(error)
+    }
+
+    /// Waits until a second stage is there, and learns which process it is.
+    ///
+    /// Also returns the devices of the file systems that only the session has.
+    pub(super) fn greeted(
+        mut self,
+        outside: &Outside,
+        failure: &OwnedFd,
+        acts: &[(Step, Ready)],
+    ) -> Result<(Self, Vec<(u32, u32)>), LaunchError> {
+        let error = match outside.greeting() {
+            Ok(greeting) => {
+                self.inner = Some(greeting.process);
+                return Ok((self, greeting.private));
+            }
+            // It may have said why before it went.
+            Err(error) => match Failure::receive(failure) {
+                Ok(Some(failure)) => explain(failure, acts, Path::new("")),
+                Ok(None) | Err(_) => error,
             },
         };
         self.kill();
@@ -108,10 +140,29 @@ impl Running {
             self.end = None;
             self.first_ends_within(PATIENCE);
         }
+        self.end_inner();
         if !self.reaped {
             // Already gone is as good as ended.
             let _ = self.first.signal(Signal::KILL);
             self.reaped = self.first.wait().is_ok();
+        }
+    }
+
+    /// Ends the first process inside and waits until it is gone, and all others inside with it.
+    fn end_inner(&self) {
+        let Some(inner) = &self.inner else {
+            return;
+        };
+        // Already gone is as good as ended.
+        let _ = pidfd_send_signal(inner, Signal::KILL);
+        let mut watched = [PollFd::new(inner, PollFlags::IN)];
+        while let Err(Errno::INTR) = poll(&mut watched, None) {}
+    }
+
+    fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
+        match &self.inner {
+            Some(inner) => pidfd_send_signal(inner, signal),
+            None => self.first.signal(signal),
         }
     }
 
@@ -130,7 +181,7 @@ impl Running {
     ///
     /// The session is over.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        Ok(self.first.signal(signal)?)
+        Ok(self.signal_first(signal)?)
     }
 
     /// Waits until the session is over.
@@ -161,29 +212,68 @@ impl Running {
                 self.kill();
                 break Cause::WallTime;
             }
-            let timeout = left.map(timespec);
-            let mut watched = vec![PollFd::new(&self.first, PollFlags::IN)];
+            let news = self.sleep(left, signals)?;
             if let Some(signals) = signals {
-                watched.push(PollFd::new(&signals.0, PollFlags::IN));
+                signals.pass_on(&self)?;
             }
-            match poll(&mut watched, timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            let over = watched[0].revents().contains(PollFlags::IN);
-            if let Some(signals) = signals {
-                signals.pass_on(&self.first)?;
-            }
-            if over {
-                break self.ended()?;
+            match news {
+                News::Ended => break self.ended()?,
+                News::Asked => {
+                    if let Some(broker) = &self.broker {
+                        broker.serve();
+                    }
+                }
+                News::NobodyAsks => self.broker = None,
+                News::Nothing => {}
             }
         };
         let names = std::mem::take(&mut self.names);
-        Ok(Report {
+        let report = Report {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.iter().filter_map(|name| put_aside(name)).collect(),
+        };
+        if signals.is_some() {
+            // This program ends with the session. All that is left of it is its first process,
+            // on its way out, and waiting for that would only make the user wait.
+            self.reaped = true;
+        }
+        Ok(report)
+    }
+
+    /// Sleeps until something happens.
+    fn sleep(&self, left: Option<Duration>, signals: Option<&Signals>) -> io::Result<News> {
+        let timeout = left.map(timespec);
+        let first = PollFd::new(&self.first, PollFlags::IN);
+        // What is not there is watched as the first process once more.
+        let mut watched = [
+            first.clone(),
+            self.end
+                .as_ref()
+                .map_or_else(|| first.clone(), |end| PollFd::new(end, PollFlags::IN)),
+            self.broker.as_ref().map_or_else(
+                || first.clone(),
+                |broker| PollFd::new(broker, PollFlags::IN),
+            ),
+            signals.map_or_else(
+                || first.clone(),
+                |signals| PollFd::new(&signals.0, PollFlags::IN),
+            ),
+        ];
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let [first, end, broker, _] = watched.map(|watched| watched.revents());
+        Ok(if !first.is_empty() || !end.is_empty() {
+            News::Ended
+        } else if broker.contains(PollFlags::IN) {
+            News::Asked
+        } else if !broker.is_empty() {
+            News::NobodyAsks
+        } else {
+            News::Nothing
         })
     }
 
@@ -192,9 +282,8 @@ impl Running {
         Some(wall.saturating_sub(self.started.elapsed()))
     }
 
+    /// How the command ended. By the time it says so, nothing else is left in the session.
     fn ended(&mut self) -> io::Result<Cause> {
-        self.first.wait()?;
-        self.reaped = true;
         let message = match &self.end {
             Some(end) => wire::receive_end(end)?,
             None => None,
@@ -211,6 +300,19 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// What woke a supervisor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum News {
+    /// A call waits for the broker.
+    Asked,
+    /// The session is over.
+    Ended,
+    /// Nobody is left who could ask the broker.
+    NobodyAsks,
+    /// Something else.
+    Nothing,
 }
 
 /// Signals that a program whose whole purpose is one session passes on to it.
@@ -242,14 +344,14 @@ impl Signals {
         Ok(Self(SignalFd::new(mask)?))
     }
 
-    fn pass_on(&self, first: &Child) -> io::Result<()> {
+    fn pass_on(&self, session: &Running) -> io::Result<()> {
         while let Some(arrived) = self.0.take()? {
             // What the terminal sends goes to its whole foreground group, the command included.
             if arrived.sent_by == SentBy::Kernel {
                 continue;
             }
             if let Some(signal) = Signal::from_named_raw(arrived.signal) {
-                let _ = first.signal(signal);
+                let _ = session.signal_first(signal);
             }
         }
         Ok(())

@@ -1,0 +1,127 @@
+use crate::world::World;
+
+#[test]
+fn every_mistake_of_a_file_is_shown_at_once_with_its_line() {
+    let world = World::new();
+    world.user_settings(
+        r#"{
+  "presett": "agent",
+  "git": "writ",
+  "terminal": {
+    "sandbox": {
+      "enabled": "yes",
+      "allowed_env_vars": ["PATH", "*"],
+      "additional_read_only_paths": ["", "~other/x", "a\u0000b"],
+    },
+  },
+  "agent": { "sandbox_permissions": { "write_paths": ["relative/path"] } },
+  "network": { "hosts": ["*", "*.com", "https://example.org/"], "loopback_in": [0] },
+  "unix_sockets": ["ssh-agnet"],
+  "limits": { "wall": "10 minutes" },
+  "protect": { "add": ["../outside"] },
+  "git": "read",
+}
+"#,
+    );
+
+    let ran = world.run(&["settings", "check"]);
+
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn a_mistake_in_the_syntax_is_shown_where_it_is() {
+    let world = World::new();
+    world.user_settings("{\n  \"preset\": \"agent\"\n  \"git\": \"read\"\n}\n");
+
+    let ran = world.run(&["run", "--dry-run", "--", "true"]);
+
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn mistakes_of_both_files_and_the_environment_come_together() {
+    let world = World::new();
+    world.user_settings("{ \"presett\": \"agent\" }\n");
+    world.project_settings("[]\n");
+    let output = world
+        .command()
+        .env("RINGFENCE_RO", "/usr::relative")
+        .args(["settings", "check"])
+        .output()
+        .unwrap();
+
+    let ran = world.ran(&output);
+
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn a_granted_path_that_does_not_exist_is_underlined() {
+    let world = World::new();
+    world.user_settings(
+        "{\n  \"terminal\": { \"sandbox\": { \"additional_read_write_paths\": [\"~/no \\\"such\\\" place\", \"~/.ssh\"] } }\n}\n",
+    );
+
+    let ran = world.run(&["explain", "--plan"]);
+
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn contradictory_rules_are_refused() {
+    let world = World::new();
+    world
+        .user_settings("{\n  \"secrets\": { \"hide\": [\"~/.ssh\"], \"show\": [\"~/.ssh\"] }\n}\n");
+    let in_file = world.run(&["settings", "check"]);
+    let other = World::new();
+    let in_flags = other.run(&[
+        "run",
+        "--dry-run",
+        "--read",
+        "src",
+        "--write",
+        "src",
+        "--",
+        "true",
+    ]);
+
+    assert_eq!((in_file.code, in_flags.code), (Some(2), Some(2)));
+    insta::assert_snapshot!(in_file.golden() + &in_flags.golden());
+}
+
+#[test]
+fn flags_that_cannot_be_carried_out_say_which_flag() {
+    let world = World::new();
+
+    let ran = world.run(&[
+        "run",
+        "--dry-run",
+        "--read",
+        "missing",
+        "--allow-protected",
+        "../x",
+        "--unix-socket",
+        "docker",
+        "--",
+        "true",
+    ]);
+
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn problems_are_data_for_programs() {
+    let world = World::new();
+    world.user_settings("{\n  \"presett\": \"agent\",\n  \"git\": 3\n}\n");
+
+    let ran = world.run(&["settings", "check", "--json"]);
+
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.golden());
+}

@@ -1,0 +1,214 @@
+use crate::world::World;
+
+#[test]
+fn a_key_is_hidden_by_the_secrets_list() {
+    let world = World::new();
+    let key = world.home().join(".ssh/id_ed25519");
+
+    let ran = world.run(&["explain".as_ref(), key.as_os_str()]);
+
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.out.contains("hidden: built-in secrets list"),
+        "{}",
+        ran.out
+    );
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn a_secret_that_does_not_exist_is_hidden_too() {
+    let world = World::new();
+    let token = world.home().join(".config/gh/hosts.yml");
+
+    let ran = world.run(&["explain".as_ref(), token.as_os_str()]);
+
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn paths_of_the_project() {
+    let world = World::new();
+    world.write("home/project/.vscode/tasks.json", "{}");
+    world.write("home/project/.git/HEAD", "ref: refs/heads/main\n");
+
+    let ran = world.run(&[
+        "explain",
+        "src/main.rs",
+        "new.rs",
+        ".git/HEAD",
+        ".vscode/tasks.json",
+        ".envrc",
+        "../other",
+    ]);
+
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn a_link_is_followed_and_said() {
+    let world = World::new();
+    let link = world.project().join("innocent");
+    std::os::unix::fs::symlink(world.home().join(".ssh/id_ed25519"), link).unwrap();
+
+    let ran = world.run(&["explain", "innocent"]);
+
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn the_rule_of_a_file_is_named_by_line_and_column() {
+    let world = World::new();
+    world.write("home/notes/a.txt", "");
+    world.user_settings(
+        "{\n  \"secrets\": {\n    \"hide\": [\"~/notes\"]\n  },\n  \"git\": \"read\"\n}\n",
+    );
+    world.project_settings("{ \"secrets\": { \"hide\": [\"../src\"] } }\n");
+    let notes = world.home().join("notes");
+
+    let ran = world.run(&[
+        "explain".as_ref(),
+        notes.as_os_str(),
+        notes.join("a.txt").as_os_str(),
+        "src/main.rs".as_ref(),
+        ".git".as_ref(),
+    ]);
+
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn the_line_that_is_offered_does_grant() {
+    let world = World::new();
+    let key = world.home().join(".ssh/id_ed25519");
+    let asked = |world: &World| {
+        let ran = world.run(&["explain".as_ref(), key.as_os_str(), "--json".as_ref()]);
+        let answer: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        answer["answers"][0].clone()
+    };
+    let before = asked(&world);
+    assert_eq!(before["verdict"], "hidden");
+    let line = before["grant"]["setting"].as_str().unwrap();
+    assert_eq!(
+        before["grant"]["file"],
+        "[HOME]/.config/ringfence/settings.json"
+    );
+
+    world.user_settings(format!("{{ {line} }}"));
+
+    assert_eq!(asked(&world)["verdict"], "read");
+}
+
+#[test]
+fn the_flag_that_is_offered_does_grant() {
+    let world = World::new();
+    for path in ["../.ssh/id_ed25519", ".vscode", ".git", "../../home/x y"] {
+        world.write("home/x y", "");
+        world.write("home/project/.vscode/x", "");
+        world.write("home/project/.git/HEAD", "");
+        let ask = |flags: &[String]| {
+            let mut arguments = vec!["explain".to_owned(), path.to_owned(), "--json".to_owned()];
+            arguments.extend(flags.iter().cloned());
+            let ran = world.run(&arguments);
+            let answer: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            answer["answers"][0].clone()
+        };
+        let before = ask(&[]);
+        let flag = before["grant"]["flag"].as_str().unwrap();
+        let flag = flag.replace("[PROJECT]", world.project().to_str().unwrap());
+        let flag = flag.replace("[HOME]", world.home().to_str().unwrap());
+        let (name, value) = flag.split_once(' ').unwrap();
+        let value = value.trim_matches('\'').to_owned();
+
+        let after = ask(&[name.to_owned(), value]);
+
+        assert_ne!(before["verdict"], after["verdict"], "{path}");
+    }
+}
+
+#[test]
+fn hosts() {
+    let world = World::new();
+    world.user_settings("{\n  \"network\": {\n    \"hosts\": [\"*.example.org\"]\n  }\n}\n");
+
+    let ran = world.run(&[
+        "explain",
+        "--host",
+        "api.example.org",
+        "--host",
+        "example.org",
+        "--host",
+        "API.Example.ORG.:8443",
+        "--host",
+        "[2001:db8::1]:22",
+    ]);
+    let refused = World::new().run(&["explain", "--host", "example.org"]);
+
+    insta::assert_snapshot!(ran.golden() + &refused.golden());
+}
+
+#[test]
+fn what_is_not_one_host_is_refused() {
+    let world = World::new();
+    for host in [
+        "*",
+        "*.example.org",
+        "a:*",
+        "https://a/",
+        "localhost",
+        "127.1",
+    ] {
+        let ran = world.run(&["explain", "--host", host]);
+        assert_eq!(ran.code, Some(2), "{host}");
+        assert!(ran.errors.starts_with("error: `"), "{}", ran.errors);
+    }
+}
+
+#[test]
+fn variables() {
+    let world = World::new();
+    world
+        .user_settings("{ \"env\": { \"set\": { \"CI\": \"1\\u001b\" }, \"allow\": [\"MY_*\"] } }");
+
+    let ran = world.run(&[
+        "explain",
+        "--env",
+        "PATH",
+        "--env",
+        "MY_VALUE",
+        "--env",
+        "CI",
+        "--env",
+        "LD_PRELOAD",
+        "--env",
+        "SSH_AUTH_SOCK",
+    ]);
+
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn answers_are_data_for_programs() {
+    let world = World::new();
+
+    let ran = world.run(&[
+        "explain",
+        "../.ssh",
+        "--host",
+        "example.org",
+        "--env",
+        "PATH",
+        "--json",
+    ]);
+
+    let parsed: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(parsed["version"], 1);
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn a_question_is_needed() {
+    let ran = World::new().run(&["explain"]);
+
+    assert_eq!(ran.code, Some(2));
+}

@@ -1,0 +1,78 @@
+use crate::world::World;
+
+#[test]
+fn help_of_every_command() {
+    let world = World::new();
+    for (name, arguments) in [
+        ("ringfence", &["--help"][..]),
+        ("run", &["run", "--help"]),
+        ("explain", &["explain", "--help"]),
+        ("doctor", &["doctor", "--help"]),
+        ("settings", &["settings", "--help"]),
+        ("settings_show", &["settings", "show", "--help"]),
+        ("settings_path", &["settings", "path", "--help"]),
+        ("completions", &["completions", "--help"]),
+        ("man", &["man", "--help"]),
+    ] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(0), "{name}");
+        insta::assert_snapshot!(format!("help_{name}"), ran.golden());
+    }
+}
+
+#[test]
+fn there_is_a_version() {
+    let ran = World::new().run(&["--version"]);
+
+    assert_eq!(
+        ran.out,
+        format!("ringfence {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = world.run(&["completions", shell]);
+        assert_eq!(ran.code, Some(0), "{shell}");
+        assert!(ran.out.contains("allow-host"), "{shell}");
+    }
+    assert_eq!(world.run(&["completions", "cmd"]).code, Some(2));
+}
+
+#[test]
+fn a_manual_page_for_every_command() {
+    let world = World::new();
+    let pages = world.root().join("man");
+    std::fs::create_dir(&pages).unwrap();
+
+    let ran = world.run(&["man".as_ref(), "--dir".as_ref(), pages.as_os_str()]);
+
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    let mut names: Vec<String> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "ringfence-completions.1",
+            "ringfence-doctor.1",
+            "ringfence-explain.1",
+            "ringfence-man.1",
+            "ringfence-run.1",
+            "ringfence-settings-check.1",
+            "ringfence-settings-path.1",
+            "ringfence-settings-schema.1",
+            "ringfence-settings-show.1",
+            "ringfence-settings.1",
+            "ringfence.1",
+        ]
+    );
+    let run = std::fs::read_to_string(pages.join("ringfence-run.1")).unwrap();
+    assert!(run.contains("allow\\-host"), "{run}");
+    assert!(world.run(&["man"]).out.starts_with(".ie"));
+    assert_eq!(world.run(&["man", "--dir", "/nonexistent"]).code, Some(125));
+}

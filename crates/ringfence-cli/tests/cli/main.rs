@@ -1,0 +1,25 @@
+//! The binary, driven as a user drives it.
+//!
+//! Each test has a home and a project of its own, and calls the real program with an empty
+//! environment. Golden files hold what it prints, with the paths of this machine taken out.
+
+#[cfg(test)]
+mod diagnostics;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod explain;
+#[cfg(test)]
+mod flags;
+#[cfg(test)]
+mod help;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod place;
+#[cfg(test)]
+mod plan;
+#[cfg(test)]
+mod settings;
+#[cfg(test)]
+mod world;

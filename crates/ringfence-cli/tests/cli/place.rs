@@ -1,0 +1,227 @@
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+use crate::world::{Ran, World};
+
+fn from(world: &World, directory: &Path, arguments: &[&str]) -> Ran {
+    let output = world
+        .command()
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .unwrap();
+    world.ran(&output)
+}
+
+fn project_line(ran: &Ran) -> String {
+    let line = ran.out.lines().find(|line| line.starts_with("project"));
+    let line = line.unwrap_or_else(|| panic!("{}", ran.golden()));
+    line.trim_start_matches("project").trim().to_owned()
+}
+
+#[test]
+fn the_project_is_the_nearest_directory_with_a_marker() {
+    let world = World::new();
+    world.write("home/plain/deep/x", "");
+    world.write("home/mono/.git", "gitdir: elsewhere\n");
+    world.write("home/mono/a/package.json", "{}");
+    world.write("home/mono/b/x", "");
+    for (directory, project) in [
+        ("home/project", "[PROJECT]"),
+        ("home/project/src", "[PROJECT]"),
+        ("home/mono/a", "[HOME]/mono/a"),
+        ("home/mono/b", "[HOME]/mono"),
+        ("home/plain/deep", "[HOME]/plain/deep"),
+    ] {
+        let ran = from(&world, &world.root().join(directory), &["settings", "path"]);
+        let settings = format!("{project}/.ringfence/settings.json  (missing)");
+        assert_eq!(project_line(&ran), settings, "{directory}");
+    }
+}
+
+#[test]
+fn the_home_and_the_root_are_a_project_only_by_name() {
+    let world = World::new();
+    // Some keep their home in git.
+    world.write("home/.git/HEAD", "");
+
+    let home = from(&world, &world.home(), &["run", "--dry-run", "--", "true"]);
+    let above = from(&world, world.root(), &["run", "--dry-run", "--", "true"]);
+    let root = from(&world, Path::new("/"), &["run", "--dry-run", "--", "true"]);
+    let below = world.root().join("home/plain");
+    std::fs::create_dir(&below).unwrap();
+    let below = from(&world, &below, &["settings", "path"]);
+    let named = from(
+        &world,
+        &world.home(),
+        &["settings", "path", "--project", "."],
+    );
+
+    for refused in [&home, &above, &root] {
+        assert_eq!(refused.code, Some(2));
+        assert!(
+            refused.errors.contains("--project PATH"),
+            "{}",
+            refused.errors
+        );
+    }
+    assert_eq!(
+        project_line(&below),
+        "[HOME]/plain/.ringfence/settings.json  (missing)"
+    );
+    assert_eq!(
+        project_line(&named),
+        "[HOME]/.ringfence/settings.json  (missing)"
+    );
+    insta::assert_snapshot!(home.golden());
+}
+
+#[test]
+fn a_question_is_answered_at_home_too() {
+    let world = World::new();
+
+    let ran = from(&world, &world.home(), &["explain", ".ssh/id_ed25519"]);
+
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.golden());
+}
+
+#[test]
+fn settings_come_from_the_root_of_the_project_and_never_from_below() {
+    let world = World::new();
+    world.write("home/project/src/.ringfence/settings.json", "{ mistake");
+    world.project_settings("{}");
+
+    let at_root = world.run(&["settings", "check"]);
+    let named = from(
+        &world,
+        &world.project().join("src"),
+        &["settings", "check", "--project", ".."],
+    );
+
+    assert_eq!(at_root.code, Some(0), "{}", at_root.errors);
+    assert_eq!(named.code, Some(0), "{}", named.errors);
+}
+
+#[test]
+fn a_named_project_must_be_a_directory() {
+    let world = World::new();
+    for project in ["missing", "Cargo.toml", ""] {
+        let ran = world.run(&["settings", "path", "--project", project]);
+        assert_eq!(ran.code, Some(2), "{project}");
+    }
+}
+
+#[test]
+fn xdg_directories_are_honoured_and_hidden() {
+    let world = World::new();
+    world.write("xdg/ringfence/settings.json", "{ \"git\": \"read\" }");
+    let ask = |config: &Path, arguments: &[&str]| {
+        let output = world
+            .command()
+            .env("XDG_CONFIG_HOME", config)
+            .args(arguments)
+            .output()
+            .unwrap();
+        world.ran(&output)
+    };
+    let xdg = world.root().join("xdg");
+
+    let path = ask(&xdg, &["settings", "path"]);
+    let own = ask(&xdg, &["explain", "../../xdg/ringfence/settings.json"]);
+    let climbing = ask(&xdg.join("../xdg"), &["settings", "show"]);
+    let relative = ask(Path::new("xdg"), &["settings", "path"]);
+
+    assert!(
+        path.out.contains("[WORLD]/xdg/ringfence/settings.json\n"),
+        "{}",
+        path.out
+    );
+    assert!(
+        own.out.contains("hidden: built-in secrets list"),
+        "{}",
+        own.out
+    );
+    assert!(
+        climbing.out.contains("settings.json:1:10"),
+        "{}",
+        climbing.out
+    );
+    assert!(
+        relative.out.contains("[HOME]/.config/ringfence"),
+        "{}",
+        relative.out
+    );
+}
+
+#[test]
+fn without_a_home_there_are_no_user_settings_and_a_relative_one_is_refused() {
+    let world = World::new();
+    let with_home = |home: Option<&str>| {
+        let mut command = world.command();
+        command.env_remove("HOME").args(["settings", "path"]);
+        if let Some(home) = home {
+            command.env("HOME", home);
+        }
+        world.ran(&command.output().unwrap())
+    };
+
+    assert_eq!(with_home(Some("relative")).code, Some(2));
+    for home in [None, Some(""), Some("/nonexistent"), Some("/dev/null")] {
+        let ran = with_home(home);
+        assert_eq!(ran.code, Some(0), "{home:?}: {}", ran.errors);
+        assert!(!ran.out.contains("user"), "{home:?}: {}", ran.out);
+    }
+}
+
+#[test]
+fn a_protected_name_below_a_link_is_protected_where_the_link_leads() {
+    let world = World::new();
+    world.write("home/project/real/x", "");
+    std::os::unix::fs::symlink("real", world.project().join(".github")).unwrap();
+
+    let ran = world.run(&["explain", "real/workflows", "real/x"]);
+
+    insta::assert_snapshot!(ran.golden());
+}
+
+/// The same answers for root and for a plain user; only root can try both.
+#[test]
+fn a_plain_user_gets_the_same_answers() {
+    let world = World::public();
+    let program = world.root().join("ringfence");
+    std::fs::copy(env!("CARGO_BIN_EXE_ringfence"), &program).unwrap();
+    world.user_settings("{ \"git\": \"read\" }");
+    let arguments = ["explain", "../.ssh/id_ed25519", "src/main.rs", ".git"];
+    let run = |command: &mut std::process::Command| {
+        let output = command
+            .env_clear()
+            .env("HOME", world.home())
+            .current_dir(world.project())
+            .args(arguments)
+            .output()
+            .unwrap();
+        world.ran(&output)
+    };
+    let ours = run(&mut std::process::Command::new(&program));
+    assert_eq!(ours.code, Some(0), "{}", ours.errors);
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+
+    let mut plain = std::process::Command::new(&program);
+    let theirs = run(plain.uid(65534).gid(65534));
+    let settings = world.user_settings("{ \"git\": \"read\" }");
+    std::fs::set_permissions(settings, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mut locked_out = std::process::Command::new(&program);
+    let locked_out = run(locked_out.uid(65534).gid(65534));
+
+    assert_eq!(theirs.golden(), ours.golden());
+    assert_eq!(locked_out.code, Some(2));
+    assert!(
+        locked_out.errors.contains("permission denied"),
+        "{}",
+        locked_out.errors
+    );
+}

@@ -1,0 +1,163 @@
+//! One rule for each path.
+//!
+//! Several lists and layers may speak of the same path. Which of them stands is decided here, and
+//! does not depend on the order in which they arrive.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::files::FileRule;
+use crate::origin::{BuiltIn, Layer, Origin};
+use crate::path::AbsPath;
+
+/// Rules that were let in so far.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    rules: HashMap<AbsPath, FileRule>,
+}
+
+impl Settled {
+    /// Lets a rule in, against what already stands for the same path.
+    ///
+    /// The stronger layer stays, and within a layer the stricter rule. Two rules of one file (or of
+    /// one command line) that cannot both be meant are a contradiction; the text says which.
+    pub(super) fn settle(&mut self, rule: FileRule) -> Result<(), String> {
+        let mut known = match self.rules.entry(rule.path.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(rule);
+                return Ok(());
+            }
+            Entry::Occupied(known) => known,
+        };
+        let contradiction = contradicts(known.get(), &rule).then(|| {
+            format!(
+                "{} is given twice: as {} and as {} ({})",
+                rule.path,
+                rule.access,
+                known.get().access,
+                known.get().origin
+            )
+        });
+        let (new, old) = (strength(&rule.origin), strength(&known.get().origin));
+        if new > old || (new == old && rule.access < known.get().access) {
+            known.insert(rule);
+        }
+        contradiction.map_or(Ok(()), Err)
+    }
+
+    /// The rules that cover a path, nearest last.
+    pub(super) fn covering(&self, path: &AbsPath) -> Vec<&FileRule> {
+        let mut above: Vec<&FileRule> = std::iter::successors(Some(path.clone()), AbsPath::parent)
+            .filter_map(|path| self.rules.get(&path))
+            .collect();
+        above.reverse();
+        above
+    }
+
+    /// All of them, in no order.
+    pub(super) fn into_rules(self) -> Vec<FileRule> {
+        self.rules.into_values().collect()
+    }
+}
+
+/// Which of two rules for one path stands: layers first, and among ringfence's own the one that
+/// protects more.
+fn strength(origin: &Origin) -> (Layer, u8) {
+    let Origin::BuiltIn(list) = origin else {
+        return (origin.layer(), 0);
+    };
+    let rank = match list {
+        BuiltIn::Homes | BuiltIn::Runtime | BuiltIn::Secrets => 3,
+        BuiltIn::Git | BuiltIn::Protected => 2,
+        BuiltIn::Project | BuiltIn::Session => 1,
+        BuiltIn::Dotfiles
+        | BuiltIn::Environment
+        | BuiltIn::Limits
+        | BuiltIn::Preset(_)
+        | BuiltIn::SystemPaths
+        | BuiltIn::Tmp
+        | BuiltIn::Toolchains => 0,
+    };
+    (Layer::BuiltIn, rank)
+}
+
+fn contradicts(known: &FileRule, new: &FileRule) -> bool {
+    let layer = new.origin.layer();
+    layer != Layer::BuiltIn && layer == known.origin.layer() && known.access != new.access
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Access, Content, Found};
+    use proptest::prelude::*;
+
+    fn rule(access: Access, origin: Origin) -> FileRule {
+        FileRule {
+            path: AbsPath::root().below("a"),
+            access,
+            origin,
+            found: Found::Directory,
+            content: Content::Host,
+        }
+    }
+
+    fn standing(rules: &[FileRule]) -> (Access, Layer) {
+        let mut settled = Settled::default();
+        for rule in rules {
+            let _ = settled.settle(rule.clone());
+        }
+        let all = settled.into_rules();
+        assert_eq!(all.len(), 1);
+        (all[0].access, all[0].origin.layer())
+    }
+
+    const HIDE: Origin = Origin::BuiltIn(BuiltIn::Secrets);
+    const PROJECT: Origin = Origin::BuiltIn(BuiltIn::Project);
+    const FLAG: Origin = Origin::Flag { name: "--write" };
+
+    #[test]
+    fn a_secret_stays_hidden_even_if_it_is_the_project() {
+        let (hidden, project) = (rule(Access::None, HIDE), rule(Access::Write, PROJECT));
+        let expected = (Access::None, Layer::BuiltIn);
+        assert_eq!(standing(&[hidden.clone(), project.clone()]), expected);
+        assert_eq!(standing(&[project, hidden]), expected);
+    }
+
+    #[test]
+    fn one_layer_that_says_two_things_is_a_contradiction() {
+        let mut settled = Settled::default();
+        assert_eq!(settled.settle(rule(Access::Write, FLAG)), Ok(()));
+        assert_eq!(settled.settle(rule(Access::Write, FLAG)), Ok(()));
+        let answer = settled.settle(rule(Access::Read, FLAG));
+        assert_eq!(
+            answer.unwrap_err(),
+            "/a is given twice: as read and as read, execute and write (flag --write)"
+        );
+        assert_eq!(settled.into_rules()[0].access, Access::Read);
+    }
+
+    proptest! {
+        #[test]
+        fn what_stands_does_not_depend_on_the_order(
+            rules in proptest::collection::vec(
+                (
+                    prop_oneof![
+                        Just(Access::None), Just(Access::Read),
+                        Just(Access::Execute), Just(Access::Write),
+                    ],
+                    prop_oneof![
+                        Just(HIDE), Just(PROJECT), Just(FLAG),
+                        Just(Origin::Environment { name: "RINGFENCE_RW" }),
+                        Just(Origin::BuiltIn(BuiltIn::SystemPaths)),
+                    ],
+                ).prop_map(|(access, origin)| rule(access, origin)),
+                1..8,
+            ),
+        ) {
+            let mut reversed = rules.clone();
+            reversed.reverse();
+            prop_assert_eq!(standing(&rules), standing(&reversed));
+        }
+    }
+}

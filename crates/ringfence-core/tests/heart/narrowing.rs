@@ -1,0 +1,224 @@
+//! A project's file takes away and never adds, whatever it says.
+
+use proptest::prelude::*;
+use ringfence_core::host::Host;
+use ringfence_core::origin::Layer;
+use ringfence_core::plan::{EngineChoice, HostFacts, compile};
+use ringfence_core::policy::{Access, EnvVerdict, FileVerdict, Ignored, Policy};
+use ringfence_core::settings::{Kind, Limit, NetworkMode, Preset, Settings};
+
+use crate::carried::{Effect, effect};
+use crate::random;
+use crate::world::{World, path};
+
+/// What of the host a verdict lets a command use.
+fn of_host(verdict: FileVerdict<'_>) -> Access {
+    if verdict.content().is_own() {
+        Access::None
+    } else {
+        verdict.access
+    }
+}
+
+fn variable(policy: &Policy, name: &str) -> Option<String> {
+    match policy.environment().verdict(name) {
+        EnvVerdict::Set(value) => Some(value.value.clone()),
+        EnvVerdict::Passes(_) => Some("the caller's".to_owned()),
+        EnvVerdict::Removed(_) | EnvVerdict::LeadsToSocket { .. } => None,
+    }
+}
+
+fn limits(policy: &Policy) -> [Limit; 7] {
+    let limits = policy.limits();
+    [
+        &limits.wall,
+        &limits.cpu,
+        &limits.processes,
+        &limits.memory,
+        &limits.files,
+        &limits.file_size,
+        &limits.tmp_size,
+    ]
+    .map(|limit| limit.value)
+}
+
+fn check(without: &Policy, with: &Policy) {
+    assert!(with.git().value <= without.git().value);
+    assert!(with.on_gap().value <= without.on_gap().value);
+    assert!(with.tmp().value <= without.tmp().value);
+    assert!(with.unsandboxed().value <= without.unsandboxed().value);
+    assert!(!with.only_tracks() || without.only_tracks());
+    assert_eq!(with.kind(), without.kind());
+    assert_eq!(with.project(), without.project());
+    for (mine, theirs) in limits(with).into_iter().zip(limits(without)) {
+        assert_eq!(mine.min(theirs), mine);
+    }
+    for name in [
+        "PATH",
+        "LC_ALL",
+        "LC_",
+        "SECRET",
+        "SSH_AUTH_SOCK",
+        "SSH_X",
+        "X",
+        "OTHER",
+    ] {
+        let (mine, theirs) = (variable(with, name), variable(without, name));
+        assert!(
+            mine.is_none() || mine == theirs,
+            "{name}: {mine:?}, not {theirs:?}"
+        );
+    }
+    for host in ["a.test", "b.a.test", "c.test", "192.0.2.1", "192.0.2.2"] {
+        let host = Host::parse(host).unwrap();
+        for port in [22, 80, 443, 8080] {
+            let (mine, theirs) = (
+                with.network().verdict(&host, port).reach,
+                without.network().verdict(&host, port).reach,
+            );
+            assert!(mine <= theirs, "{host}:{port}");
+        }
+    }
+    assert!(with.network().mode() <= without.network().mode());
+    for port in 1..4 {
+        for ports in [
+            |policy: &Policy| policy.network().loopback_in().to_vec(),
+            |policy: &Policy| policy.network().loopback_out().to_vec(),
+        ] {
+            let open = |policy: &Policy| ports(policy).iter().any(|open| open.value == port);
+            assert!(!open(with) || open(without), "{port}");
+        }
+    }
+    for grant in with.sockets() {
+        assert!(
+            without
+                .sockets()
+                .iter()
+                .any(|known| known.path == grant.path)
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_projects_file_never_widens(
+        user in random::keys(Layer::User), project in random::keys(Layer::Project),
+        flag in random::keys(Layer::Flag), kind in random::kind(), world in random::world(),
+        paths in proptest::collection::vec(random::path(), 24),
+    ) {
+        let trusted = Settings::new().with(Layer::User, user).with(Layer::Flag, flag);
+        let all = trusted.clone().with(Layer::Project, project);
+        let (Ok(without), Ok(with)) = (world.resolve(kind, &trusted), world.resolve(kind, &all)) else {
+            return Ok(());
+        };
+        check(&without, &with);
+        let facts = HostFacts::named("linux-6.18").unwrap();
+        let plan = |policy| compile(policy, &facts, EngineChoice::Auto);
+        let plans = (!without.only_tracks()).then(|| (plan(&without), plan(&with)));
+        for path in paths {
+            let (mine, theirs) = (with.files().access(&path), without.files().access(&path));
+            prop_assert!(mine.access <= theirs.access, "{path}");
+            prop_assert!(of_host(mine) <= of_host(theirs), "{path} of the host");
+            if let Some((without, with)) = &plans {
+                let seen = |plan| match effect(plan, &path) {
+                    Effect::Host(access) => access,
+                    Effect::Hidden | Effect::Own(_) => Access::None,
+                };
+                prop_assert!(seen(with) <= seen(without), "{path} is mounted");
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_layers_does_not_matter(
+        user in random::keys(Layer::User), project in random::keys(Layer::Project),
+        flag in random::keys(Layer::Flag), kind in random::kind(), path in random::path(),
+    ) {
+        let world = World::linux();
+        let one = Settings::new()
+            .with(Layer::User, user.clone())
+            .with(Layer::Project, project.clone())
+            .with(Layer::Flag, flag.clone());
+        let other = Settings::new()
+            .with(Layer::Flag, flag)
+            .with(Layer::Project, project)
+            .with(Layer::User, user);
+        match (world.resolve(kind, &one), world.resolve(kind, &other)) {
+            (Ok(one), Ok(other)) => {
+                prop_assert_eq!(one.files().access(&path).access, other.files().access(&path).access);
+                prop_assert_eq!(one.files().rules(), other.files().rules());
+            }
+            (one, other) => prop_assert_eq!(one.err(), other.err()),
+        }
+    }
+}
+
+fn with_project(user: &str, project: &str) -> Policy {
+    let world = World::linux();
+    let settings = Settings::new()
+        .with(Layer::User, world.keys(Layer::User, user))
+        .with(Layer::Project, world.keys(Layer::Project, project));
+    world.resolve(Kind::Tool, &settings).unwrap()
+}
+
+#[test]
+fn a_read_grant_in_a_private_directory_shows_nothing_of_the_hosts() {
+    let project = r#"{ "terminal": { "sandbox": { "additional_read_only_paths": ["/tmp", "/tmp/a", "/dev/kvm"] } } }"#;
+    let policy = with_project("{}", project);
+    let facts = HostFacts::named("linux-6.18").unwrap();
+    let plan = compile(&policy, &facts, EngineChoice::Auto);
+
+    for own in ["/tmp", "/tmp/a", "/dev/kvm"] {
+        assert!(matches!(effect(&plan, &path(own)), Effect::Own(_)), "{own}");
+    }
+}
+
+#[test]
+fn a_project_that_asks_for_restrictions_gets_them() {
+    let user = r#"{ "terminal": { "sandbox": { "enabled": false } } }"#;
+    let project = r#"{ "terminal": { "sandbox": { "enabled": true } }, "tmp": "private" }"#;
+    let policy = with_project(user, project);
+
+    assert_eq!(policy.preset().value, Preset::Agent);
+    assert!(
+        policy.notes().is_empty(),
+        "no word of `only tracked`: {:?}",
+        policy.notes()
+    );
+    assert_eq!(
+        policy.files().access(&path("/home/u/.ssh")).access,
+        Access::None
+    );
+}
+
+#[test]
+fn what_a_project_tried_is_listed() {
+    let project = r#"{
+        "preset": "track",
+        "git": "full",
+        "on_gap": "report",
+        "tmp": "host",
+        "secrets": { "show": ["~/.ssh"] },
+        "protect": { "allow": [".vscode"] },
+        "network": { "mode": "all", "hosts": ["a.test"], "loopback_in": [1], "loopback_out": [2] },
+        "unix_sockets": ["ssh-agent"],
+        "env": { "allow": ["SECRET"], "set": { "PATH": "/evil" } },
+        "limits": { "processes": "none" },
+        "agent": { "sandbox_permissions": { "write_paths": ["/etc"], "allow_unsandboxed": true } },
+    }"#;
+    let tried = |policy: Policy| -> Vec<String> {
+        let tried = policy.ignored().iter();
+        tried
+            .map(|Ignored { what, origin }| format!("{what} ({origin})"))
+            .collect()
+    };
+    insta::assert_snapshot!(tried(with_project("{}", project)).join("\n"));
+    let restricted = project.replace("\"preset\": \"track\",", "");
+    insta::assert_snapshot!(tried(with_project("{}", &restricted)).join("\n"));
+    assert_eq!(
+        with_project("{}", project).network().mode(),
+        NetworkMode::None
+    );
+}

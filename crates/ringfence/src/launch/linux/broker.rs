@@ -1,0 +1,313 @@
+//! Connects in the command's place.
+//!
+//! Below Landlock 9 the kernel cannot let a session use unix sockets among its own processes and
+//! keep it from those of the host: a read-only mount does not stop `connect`. So the filter hands
+//! every `connect` to the supervisor. It copies the address and the socket, decides on the copies,
+//! and makes the connection itself: what the command does to its memory or its descriptors
+//! meanwhile changes nothing. The caller's own call is never let through.
+//!
+//! A unix socket is the session's own if its file lies on the session's scratch, which nobody
+//! outside can reach, or if it has an abstract name in the session's own network namespace. Every
+//! other family is held by that namespace, or the policy allows all of it.
+
+use std::ffi::{CStr, CString};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ringfence_core::plan::NetworkNamespace;
+use ringfence_sys::fdpath::FdPath;
+use ringfence_sys::files::{self, CWD, Kind, OpenFlags, Resolve};
+use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
+use ringfence_sys::{Errno, Pid};
+use rustix::fs::Mode;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, SocketAddrUnix, connect, connect_unspec, sockopt};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// `struct sockaddr_storage`: no address is longer.
+const LONGEST_ADDRESS: usize = 128;
+/// Connections that may wait for their other end at once.
+const MOST_WAITING: usize = 64;
+
+/// Answers the calls of one session.
+#[derive(Debug)]
+pub(super) struct Broker {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    listener: Listener,
+    network: NetworkNamespace,
+    /// File systems that only the session has, besides the one of its `/dev`.
+    private: Vec<(u32, u32)>,
+    waiting: AtomicUsize,
+}
+
+/// A connection with everything decided.
+struct Connection {
+    id: u64,
+    socket: OwnedFd,
+    target: Target,
+}
+
+/// Where a connection goes.
+enum Target {
+    Inet(SocketAddrV4),
+    Inet6(SocketAddrV6),
+    Netlink(SocketAddrNetlink),
+    /// Nowhere: it undoes an earlier connection.
+    Unspecified,
+    /// A name that only the session's own network namespace knows.
+    UnixAbstract(Vec<u8>),
+    /// A socket that is pinned by its file.
+    UnixFile(OwnedFd),
+}
+
+impl Broker {
+    pub(super) fn new(listener: OwnedFd, network: NetworkNamespace) -> Self {
+        let listener = Listener::new(listener);
+        // Older kernels wake us the slower way.
+        let _ = listener.wake_synchronously();
+        Self {
+            shared: Arc::new(Shared {
+                listener,
+                network,
+                private: Vec::new(),
+                waiting: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// Lets sockets on these file systems be the session's own, too.
+    pub(super) fn also(mut self, private: Vec<(u32, u32)>) -> Self {
+        // Nobody else holds it before the first call was answered.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.private = private;
+        }
+        self
+    }
+
+    /// Answers one call that waits.
+    pub(super) fn serve(&self) {
+        let shared = &self.shared;
+        // Whoever was killed meanwhile needs no answer.
+        let Ok(call) = shared.listener.receive() else {
+            return;
+        };
+        match shared.decide(&call) {
+            Err(errno) => shared.answer(call.id, Err(errno)),
+            Ok(connection) => shared.make(connection),
+        }
+    }
+}
+
+impl AsFd for Broker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.listener.as_fd()
+    }
+}
+
+impl Shared {
+    fn answer(&self, id: u64, result: Result<(), Errno>) {
+        let answer = match result {
+            Ok(()) => Answer::Return(0),
+            Err(errno) => Answer::Fail(errno),
+        };
+        let _ = self.listener.answer(id, answer);
+    }
+
+    fn decide(&self, call: &Notification) -> Result<Connection, Errno> {
+        let [descriptor, address, length, ..] = call.arguments;
+        let thread = i32::try_from(call.pid).ok().and_then(Pid::from_raw);
+        let thread = thread.ok_or(Errno::PERM)?;
+        // The kernel reads both as 32-bit integers.
+        let [descriptor, length] = [descriptor, length].map(|word| word & 0xffff_ffff);
+        let length = usize::try_from(length).map_err(|_| Errno::INVAL)?;
+        if !(2..=LONGEST_ADDRESS).contains(&length) {
+            return Err(Errno::INVAL);
+        }
+        let mut buffer = [0; LONGEST_ADDRESS];
+        let address_copy = buffer.get_mut(..length).ok_or(Errno::INVAL)?;
+        if read_memory(thread, address, address_copy)? != length {
+            return Err(Errno::FAULT);
+        }
+        let process = process_of(thread)?;
+        let pidfd = pidfd_open(process, PidfdFlags::empty())?;
+        let descriptor = i32::try_from(descriptor).map_err(|_| Errno::BADF)?;
+        let socket = pidfd_getfd(&pidfd, descriptor, PidfdGetfdFlags::empty())?;
+        let target = self.target(thread, &socket, address_copy)?;
+        // Until here the number of the thread may have been somebody else's.
+        if !self.listener.still_waits(call.id)? {
+            return Err(Errno::PERM);
+        }
+        Ok(Connection {
+            id: call.id,
+            socket,
+            target,
+        })
+    }
+
+    fn target(&self, thread: Pid, socket: &OwnedFd, address: &[u8]) -> Result<Target, Errno> {
+        let (family, rest) = address.split_first_chunk().ok_or(Errno::INVAL)?;
+        let family = u16::from_ne_bytes(*family);
+        let domain = sockopt::socket_domain(socket).map_err(|_| Errno::NOTSOCK)?;
+        if domain == AddressFamily::UNIX {
+            return match AddressFamily::from_raw(family) {
+                AddressFamily::UNIX => self.unix_target(thread, rest),
+                AddressFamily::UNSPEC => Ok(Target::Unspecified),
+                _ => Err(Errno::INVAL),
+            };
+        }
+        match AddressFamily::from_raw(family) {
+            AddressFamily::UNSPEC => Ok(Target::Unspecified),
+            AddressFamily::INET => inet(rest).ok_or(Errno::INVAL),
+            AddressFamily::INET6 => inet6(rest).ok_or(Errno::INVAL),
+            AddressFamily::NETLINK => netlink(rest).ok_or(Errno::INVAL),
+            _ => Err(Errno::AFNOSUPPORT),
+        }
+    }
+
+    fn unix_target(&self, thread: Pid, name: &[u8]) -> Result<Target, Errno> {
+        match name.split_first() {
+            None => Err(Errno::INVAL),
+            Some((0, abstract_name)) => match self.network {
+                NetworkNamespace::Own => Ok(Target::UnixAbstract(abstract_name.to_vec())),
+                // On a shared network nobody can tell whose name it is.
+                NetworkNamespace::Shared => Err(Errno::ACCESS),
+            },
+            Some(_) => {
+                let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
+                let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+                own_socket(thread, &path, &self.private).map(Target::UnixFile)
+            }
+        }
+    }
+
+    /// Makes a connection and answers. One that may wait for its other end gets a thread, so that
+    /// nobody else waits for it.
+    fn make(self: &Arc<Self>, connection: Connection) {
+        let flags = rustix::fs::fcntl_getfl(&connection.socket);
+        if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
+            return self.answer(connection.id, connection.make());
+        }
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return self.answer(connection.id, Err(Errno::AGAIN));
+        }
+        let shared = Arc::clone(self);
+        let id = connection.id;
+        let thread = std::thread::Builder::new().stack_size(64 << 10);
+        let started = thread.spawn(move || {
+            shared.answer(connection.id, connection.make());
+            shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.answer(id, Err(Errno::AGAIN));
+        }
+    }
+}
+
+impl Connection {
+    fn make(&self) -> Result<(), Errno> {
+        match &self.target {
+            Target::Inet(address) => connect(&self.socket, address),
+            Target::Inet6(address) => connect(&self.socket, address),
+            Target::Netlink(address) => connect(&self.socket, address),
+            Target::Unspecified => connect_unspec(&self.socket),
+            Target::UnixAbstract(name) => {
+                connect(&self.socket, &SocketAddrUnix::new_abstract_name(name)?)
+            }
+            Target::UnixFile(file) => {
+                let path = FdPath::new(file.as_fd());
+                connect(&self.socket, &SocketAddrUnix::new(path.as_c_str())?)
+            }
+        }
+    }
+}
+
+/// Pins a socket file that only the session can have made.
+fn own_socket(thread: Pid, path: &CStr, private: &[(u32, u32)]) -> Result<OwnedFd, Errno> {
+    let number = thread.as_raw_nonzero();
+    let root = open_of(&format!("/proc/{number}/root"))?;
+    let found = if path.to_bytes().starts_with(b"/") {
+        let inside = Resolve::IN_ROOT | Resolve::NO_MAGICLINKS;
+        files::openat2(root.as_fd(), path, OpenFlags::PATH, Mode::empty(), inside)?
+    } else {
+        // A link that leads out of here is found out below, by what it leads to.
+        let directory = open_of(&format!("/proc/{number}/cwd"))?;
+        let plain = Resolve::NO_MAGICLINKS;
+        files::openat2(
+            directory.as_fd(),
+            path,
+            OpenFlags::PATH,
+            Mode::empty(),
+            plain,
+        )?
+    };
+    let identity = files::identify(&found)?;
+    if identity.kind != Kind::Socket {
+        return Err(Errno::CONNREFUSED);
+    }
+    if private.contains(&identity.device) {
+        return Ok(found);
+    }
+    // `/dev` is always on the scratch, and nothing inside can put another thing there.
+    let scratch = files::pin_beneath(root.as_fd(), c"dev")?;
+    if identity.device == files::identify(&scratch)?.device {
+        Ok(found)
+    } else {
+        Err(Errno::ACCESS)
+    }
+}
+
+fn open_of(path: &str) -> Result<OwnedFd, Errno> {
+    let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+    let flags = OpenFlags::PATH | OpenFlags::DIRECTORY;
+    files::openat2(CWD, &path, flags, Mode::empty(), Resolve::empty())
+}
+
+/// The process that a thread belongs to: only processes can be asked for their descriptors.
+fn process_of(thread: Pid) -> Result<Pid, Errno> {
+    let path = format!("/proc/{}/status", thread.as_raw_nonzero());
+    let status = std::fs::read_to_string(path).map_err(|_| Errno::PERM)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    let number = line.and_then(|number| number.trim().parse().ok());
+    number.and_then(Pid::from_raw).ok_or(Errno::PERM)
+}
+
+fn inet(rest: &[u8]) -> Option<Target> {
+    let (port, rest) = rest.split_first_chunk()?;
+    let (address, _) = rest.split_first_chunk::<4>()?;
+    let address = SocketAddrV4::new(Ipv4Addr::from(*address), u16::from_be_bytes(*port));
+    Some(Target::Inet(address))
+}
+
+fn inet6(rest: &[u8]) -> Option<Target> {
+    let (port, rest) = rest.split_first_chunk()?;
+    let (flow, rest) = rest.split_first_chunk()?;
+    let (address, rest) = rest.split_first_chunk::<16>()?;
+    // The oldest form of the address ends here.
+    let scope = rest
+        .first_chunk()
+        .map_or(0, |scope| u32::from_ne_bytes(*scope));
+    Some(Target::Inet6(SocketAddrV6::new(
+        Ipv6Addr::from(*address),
+        u16::from_be_bytes(*port),
+        u32::from_ne_bytes(*flow),
+        scope,
+    )))
+}
+
+fn netlink(rest: &[u8]) -> Option<Target> {
+    let (_, rest) = rest.split_first_chunk::<2>()?;
+    let (process, rest) = rest.split_first_chunk()?;
+    let groups = rest.first_chunk()?;
+    Some(Target::Netlink(SocketAddrNetlink::new(
+        u32::from_ne_bytes(*process),
+        u32::from_ne_bytes(*groups),
+    )))
+}

@@ -1,0 +1,167 @@
+use std::fs::File;
+
+use super::*;
+
+fn null() -> OwnedFd {
+    File::open("/dev/null").unwrap().into()
+}
+
+fn strings(list: &[&str]) -> Vec<CString> {
+    list.iter()
+        .map(|text| CString::new(*text).unwrap())
+        .collect()
+}
+
+fn inside() -> Inside {
+    let expect = |what, writing, devices| Expect {
+        at: c"/somewhere\xff".to_owned(),
+        what,
+        writing,
+        devices,
+    };
+    let acts = vec![
+        (Step::Keyring, Ready::Keyring),
+        (
+            Step::Root,
+            Ready::Checked(Expected {
+                user: 1000,
+                group: 1001,
+                left: vec![(c"mnt".to_owned(), 4, u64::MAX)],
+                mounts: vec![
+                    expect(What::Closed, Writing::Refused, Devices::Refused),
+                    expect(What::Device(1, 3), Writing::Possible, Devices::Work),
+                    expect(What::Filesystem(7), Writing::Possible, Devices::Refused),
+                    expect(
+                        What::Host {
+                            kind: Kind::Directory,
+                            device: (8, 1),
+                            inode: 42,
+                        },
+                        Writing::Refused,
+                        Devices::Refused,
+                    ),
+                ],
+            }),
+        ),
+        (Step::Descriptors, Ready::Descriptors),
+        (
+            Step::Limits,
+            Ready::Limits(vec![(
+                LimitedResource::Nproc,
+                Limit {
+                    current: Some(5),
+                    maximum: Some(6),
+                },
+            )]),
+        ),
+        (Step::Capabilities, Ready::CapabilitiesGone),
+        (Step::Privileges, Ready::Privileges),
+        (
+            Step::Landlock,
+            Ready::Landlock(LandlockBuild {
+                abi: 7,
+                handled: Handled {
+                    fs: AccessFs::of_abi(7),
+                    net: AccessNet::BIND_TCP,
+                    scope: Scope::of_abi(7),
+                },
+                rules: vec![(c"/usr".to_owned(), AccessFs::EXECUTE)],
+            }),
+        ),
+        (
+            Step::Seccomp,
+            Ready::Seccomp(
+                vec![SockFilter {
+                    code: 6,
+                    jt: 1,
+                    jf: 2,
+                    k: 0x7fff_0000,
+                }],
+                None,
+            ),
+        ),
+    ];
+    Inside {
+        start: StartArea::of_this_program().unwrap(),
+        boundary: Boundary::PidNamespace,
+        acts,
+        fail_at: Some(Step::Init),
+        directory: c"/project".to_owned(),
+        programs: strings(&["/bin/sh", "/usr/bin/sh"]),
+        arguments: StringArray::new(strings(&["sh", "-c", "--bind / /"])),
+        environment: StringArray::new(strings(&["A=b\nc", "D="])),
+        failure: null(),
+        end: null(),
+        timeline: None,
+        outer: None,
+    }
+}
+
+fn adopt(number: u32) -> Result<OwnedFd, Errno> {
+    if number == u32::MAX {
+        return Err(Errno::BADF);
+    }
+    Ok(null())
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let before = inside();
+
+    let after = read(&write(&before).unwrap(), &adopt).unwrap();
+
+    assert_eq!(format!("{:?}", after.acts), format!("{:?}", before.acts));
+    assert_eq!(after.fail_at, before.fail_at);
+    assert_eq!(after.directory, before.directory);
+    assert_eq!(after.programs, before.programs);
+    assert_eq!(after.arguments.strings(), before.arguments.strings());
+    assert_eq!(after.environment.strings(), before.environment.strings());
+    assert!(after.outer.is_none() && after.timeline.is_none());
+}
+
+#[test]
+fn the_numbers_of_descriptors_travel() {
+    let mut before = inside();
+    before.timeline = Some(null());
+    let numbers = std::cell::RefCell::new(Vec::new());
+
+    let read = read(&write(&before).unwrap(), &|number| {
+        numbers.borrow_mut().push(number);
+        adopt(number)
+    });
+
+    assert!(read.unwrap().timeline.is_some());
+    let expected = [
+        &before.failure,
+        &before.end,
+        before.timeline.as_ref().unwrap(),
+    ];
+    let expected = expected.map(|fd| fd.as_raw_fd().unsigned_abs());
+    assert_eq!(*numbers.borrow(), expected);
+}
+
+#[test]
+fn a_root_of_our_own_does_not_travel() {
+    let mut before = inside();
+    before.acts.push((Step::Loopback, Ready::Loopback));
+    assert!(write(&before).is_none());
+}
+
+#[test]
+fn other_bytes_are_no_orders() {
+    let good = write(&inside()).unwrap();
+    for length in 0..good.len() {
+        assert!(read(&good[..length], &adopt).is_err(), "{length}");
+    }
+    let mut longer = good.clone();
+    longer.push(0);
+    assert!(read(&longer, &adopt).is_err());
+    for index in 0..good.len() {
+        for byte in [0, 1, 0x7f, 0xff] {
+            let mut damaged = good.clone();
+            damaged[index] = byte;
+            // Whatever it says, it must say it without a panic and without endless memory.
+            let _ = read(&damaged, &adopt);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Looking at paths: what stands there, and by which canonical name.
+//!
+//! Nothing is opened and nothing is decided here. What a [`Lookout`] saw may have changed a moment
+//! later; whoever enforces a rule opens the path once and trusts the descriptor alone.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Component, Path};
+
+use ringfence_core::path::AbsPath;
+use ringfence_core::policy::{Found, Seen};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+/// The longest path a system call takes.
+const LONGEST_PATH: usize = 4096;
+
+/// Looks at paths, and remembers what it saw.
+///
+/// One launch asks about some hundred paths, most of them neighbours and most of them absent. So
+/// the directory above is looked up first and remembered, and each name then costs one system
+/// call. What is seen here only shapes the policy: whoever enforces it opens each path once
+/// and trusts the descriptor alone.
+#[derive(Debug, Default)]
+pub struct Lookout {
+    seen: RefCell<HashMap<OsString, Seen>>,
+}
+
+impl Lookout {
+    /// One that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What stands at an absolute path, links followed.
+    pub fn look(&self, path: &Path) -> Seen {
+        if let Some(known) = self.seen.borrow().get(path.as_os_str()) {
+            return known.clone();
+        }
+        let seen = self.look_up(path);
+        self.seen
+            .borrow_mut()
+            .insert(path.as_os_str().to_owned(), seen.clone());
+        seen
+    }
+
+    /// From here on, answers as if there were a directory at this path and at every one above it
+    /// that is absent. For questions about what would hold if something existed.
+    pub fn suppose(&self, path: &AbsPath) {
+        let mut next = Some(path.clone());
+        while let Some(path) = next {
+            if matches!(self.look(path.as_path()), Seen::Absent) {
+                let supposed = Seen::At(path.clone(), Found::Directory);
+                let mut seen = self.seen.borrow_mut();
+                seen.insert(path.as_path().as_os_str().to_owned(), supposed);
+            }
+            next = path.parent();
+        }
+    }
+
+    fn look_up(&self, path: &Path) -> Seen {
+        if path.as_os_str().len() >= LONGEST_PATH {
+            return Seen::Unreadable("the path is too long".to_owned());
+        }
+        match path.components().next_back() {
+            Some(Component::Normal(name)) => self.look_in(path.parent(), name),
+            Some(Component::RootDir) => Seen::At(AbsPath::root(), Found::Directory),
+            // `..` means whatever the kernel makes of it.
+            Some(Component::ParentDir) => follow(path),
+            Some(Component::CurDir | Component::Prefix(_)) | None => {
+                Seen::Unreadable("the path is not absolute".to_owned())
+            }
+        }
+    }
+
+    fn look_in(&self, parent: Option<&Path>, name: &OsStr) -> Seen {
+        let directory = match parent.map(|parent| self.look(parent)) {
+            Some(Seen::At(directory, Found::Directory)) => directory,
+            Some(Seen::At(..) | Seen::Absent) => return Seen::Absent,
+            Some(unreadable @ Seen::Unreadable(_)) => return unreadable,
+            None => return Seen::Unreadable("the path is not absolute".to_owned()),
+        };
+        // The directory is canonical, so what lies in it under its own name is too.
+        let path = directory.as_path().join(name);
+        match rustix::fs::lstat(&path) {
+            Ok(status) if kind(&status) == FileType::Symlink => follow(&path),
+            Ok(status) => at(&path, kind(&status)),
+            Err(error) => not_seen(error),
+        }
+    }
+}
+
+/// Asks the kernel for the whole way.
+fn follow(path: &Path) -> Seen {
+    let canonical = match std::fs::canonicalize(path) {
+        Ok(canonical) => canonical,
+        Err(error) => {
+            let number = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            return not_seen(number);
+        }
+    };
+    match rustix::fs::lstat(&canonical) {
+        Ok(status) => at(&canonical, kind(&status)),
+        Err(error) => not_seen(error),
+    }
+}
+
+fn kind(status: &rustix::fs::Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+fn at(path: &Path, kind: FileType) -> Seen {
+    let found = if kind == FileType::Directory {
+        Found::Directory
+    } else if kind == FileType::RegularFile {
+        Found::File
+    } else {
+        Found::Other
+    };
+    match AbsPath::parse(path) {
+        Ok(path) => Seen::At(path, found),
+        Err(error) => Seen::Unreadable(error.to_string()),
+    }
+}
+
+fn not_seen(error: Errno) -> Seen {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => Seen::Absent,
+        other => {
+            let message = io::Error::from(other).to_string();
+            let words = message.split(" (os error").next().unwrap_or(&message);
+            Seen::Unreadable(words.to_lowercase())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_seen_is_canonical() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = AbsPath::parse(fs::canonicalize(directory.path()).unwrap()).unwrap();
+        let path = |name: &str| root.as_path().join(name);
+        fs::create_dir_all(path("a/b")).unwrap();
+        fs::write(path("a/file"), "").unwrap();
+        symlink("a/b", path("link")).unwrap();
+        symlink("nowhere", path("dangling")).unwrap();
+        symlink("loop", path("loop")).unwrap();
+        let lookout = Lookout::new();
+        let look = |name: &str| lookout.look(&path(name));
+
+        assert_eq!(look("a/b"), Seen::At(root.below("a/b"), Found::Directory));
+        assert_eq!(look("link"), Seen::At(root.below("a/b"), Found::Directory));
+        assert_eq!(look("link/.."), Seen::At(root.below("a"), Found::Directory));
+        let file = Seen::At(root.below("a/file"), Found::File);
+        assert_eq!(look("link/../file"), file);
+        assert_eq!(look("a/./file/"), file);
+        for absent in ["x", "x/y/z", "a/file/x", "dangling", "dangling/x"] {
+            assert_eq!(look(absent), Seen::Absent, "{absent}");
+        }
+        assert!(matches!(look("loop"), Seen::Unreadable(_)));
+        assert!(matches!(look(&"x".repeat(300)), Seen::Unreadable(_)));
+        assert!(matches!(look(&"x/".repeat(4000)), Seen::Unreadable(_)));
+        assert!(matches!(
+            lookout.look(Path::new("relative")),
+            Seen::Unreadable(_)
+        ));
+        let null = Seen::At(AbsPath::root().below("dev/null"), Found::Other);
+        assert_eq!(lookout.look(Path::new("/dev/null")), null);
+    }
+
+    #[test]
+    fn what_is_supposed_is_answered_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = AbsPath::parse(fs::canonicalize(directory.path()).unwrap()).unwrap();
+        let lookout = Lookout::new();
+
+        lookout.suppose(&root.below("a/b"));
+
+        for supposed in ["a", "a/b"] {
+            let path = root.below(supposed);
+            let seen = lookout.look(path.as_path());
+            assert_eq!(seen, Seen::At(path, Found::Directory));
+        }
+        assert_eq!(lookout.look(root.below("a/c").as_path()), Seen::Absent);
+    }
+}

@@ -1,0 +1,96 @@
+//! A policy's plan for this machine, made again when the machine says no.
+//!
+//! A launch first counts on what nearly every machine has. If the plan leaves a gap, or the kernel
+//! refuses an act, each thing is tried for itself, the plan is made from what was seen, and the
+//! caller may launch once more. Nothing is ever weakened on the way: the second plan is as open
+//! about its gaps as the first, and whoever launches it asks
+//! [`may_launch`](ringfence_core::plan::Plan::may_launch) again.
+
+use ringfence_core::plan::{EngineChoice, HostFacts, Plan, compile};
+use ringfence_core::policy::Policy;
+
+use crate::launch::LaunchError;
+use crate::probe::{self, Findings};
+
+/// A plan, and the facts it was made from.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    plan: Plan,
+    seen: Seen,
+}
+
+/// What a plan was made from.
+#[derive(Clone, Debug)]
+enum Seen {
+    /// What a handful of system calls told.
+    Quick(Box<HostFacts>),
+    /// What each probe told.
+    Thorough(Box<Findings>),
+}
+
+impl Planned {
+    /// Plans for this machine.
+    pub fn new(policy: &Policy, choice: EngineChoice) -> Self {
+        let facts = probe::quick();
+        let plan = compile(policy, &facts, choice);
+        if plan.gaps().is_empty() {
+            let seen = Seen::Quick(Box::new(facts));
+            return Self { plan, seen };
+        }
+        // Whoever reads of a gap must read the true reason.
+        Self::thorough(policy, choice)
+    }
+
+    fn thorough(policy: &Policy, choice: EngineChoice) -> Self {
+        let findings = probe::thorough();
+        let plan = compile(policy, &findings.facts, choice);
+        Self {
+            plan,
+            seen: Seen::Thorough(Box::new(findings)),
+        }
+    }
+
+    /// Plans again after a launch was refused, if that can lead anywhere else.
+    ///
+    /// `None` if the refusal was not the kernel's, if everything had been tried before, or if the
+    /// plan would be the same again: then the refusal stands.
+    pub fn reconsidered(
+        &self,
+        refusal: &LaunchError,
+        policy: &Policy,
+        choice: EngineChoice,
+    ) -> Option<Self> {
+        if !matches!(
+            (refusal, &self.seen),
+            (LaunchError::Act { .. }, Seen::Quick(_))
+        ) {
+            return None;
+        }
+        let again = Self::thorough(policy, choice);
+        let same = again.plan.engine() == self.plan.engine()
+            && again.plan.acts() == self.plan.acts()
+            && again.plan.gaps() == self.plan.gaps();
+        (!same).then_some(again)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The facts it was made from.
+    pub fn facts(&self) -> &HostFacts {
+        match &self.seen {
+            Seen::Quick(facts) => facts,
+            Seen::Thorough(findings) => &findings.facts,
+        }
+    }
+
+    /// What each probe told, if they were asked.
+    pub fn findings(&self) -> Option<&Findings> {
+        match &self.seen {
+            Seen::Quick(_) => None,
+            Seen::Thorough(findings) => Some(findings),
+        }
+    }
+}

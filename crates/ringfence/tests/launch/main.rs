@@ -1,0 +1,10 @@
+//! Real launches, each with an unconfined control first, as whoever runs the tests and, when that
+//! is root, as a plain user as well.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::tests_outside_test_module,
+    reason = "the whole crate is a test module"
+)]
+
+mod programs;
+mod world;
