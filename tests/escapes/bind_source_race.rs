@@ -59,7 +59,9 @@ fn an_exchanged_source_is_refused_or_the_approved_one() {
         stop.store(true, Ordering::Relaxed);
         swapper.join().unwrap();
         let swaps = swaps.load(Ordering::Relaxed);
-        eprintln!("{swaps} exchanges, {launched} launches, {refused} refusals, no leak");
+        ringfence_testkit::say(&format!(
+            "{swaps} exchanges, {launched} launches, {refused} refusals, no leak"
+        ));
         assert!(launched > 0 && refused > 0, "the race was never run");
     });
 }

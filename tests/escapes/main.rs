@@ -56,6 +56,8 @@ mod proc_aliases;
 #[cfg(test)]
 mod proof;
 #[cfg(test)]
+mod random_operations;
+#[cfg(test)]
 mod rings;
 #[cfg(test)]
 mod secret_read;

@@ -134,7 +134,9 @@ fn everything_ends_with_its_supervisor() {
                 Err(_) => early += 1,
             }
         }
-        eprintln!("killed {early} times before the command wrote, {late} times after");
+        ringfence_testkit::say(&format!(
+            "killed {early} times before the command wrote, {late} times after"
+        ));
         assert!(early > 0 && late > 0);
         assert!(!grows(&file));
         canary.assert_alive();

@@ -8,7 +8,6 @@
     clippy::expect_used,
     clippy::missing_panics_doc,
     clippy::panic,
-    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a test kit fails the test that uses it"
 )]
@@ -26,7 +25,7 @@ pub use setup::{Setup, steps};
 pub use snapshot::Snapshot;
 pub use world::{
     Binaries, CANARY, PLAIN, Who, World, copy_program, for_each_user, is_root, landlock_abi,
-    not_run,
+    not_run, say,
 };
 
 /// The programs of this kit, as cargo built them for the calling test.

@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -61,12 +62,18 @@ pub fn for_each_user(binaries: Binaries, body: impl Fn(&World)) {
     }
 }
 
+/// Says something that is shown also when the test passes.
+pub fn say(text: &str) {
+    // The macros print into what the runner keeps to itself.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Announces what could not be run here, and fails where `RINGFENCE_MUST_HAVE` promises it: the
 /// first word of `what` is its name.
 pub fn not_run(what: &str) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("a test");
-    eprintln!("NOT RUN, it needs {what}: {name}");
+    say(&format!("NOT RUN, it needs {what}: {name}"));
     let needed = what.split([' ', ',']).next().unwrap_or(what);
     let promised = std::env::var("RINGFENCE_MUST_HAVE").unwrap_or_default();
     let promised = promised.split(',').any(|each| each == needed);

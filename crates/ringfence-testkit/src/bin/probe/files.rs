@@ -32,7 +32,7 @@ pub(super) fn perform(name: &str, arguments: Arguments<'_>) -> Option<Answer> {
         // Truncating without asking for the right to write.
         "open-truncating" => done(rustix::fs::open(
             path(),
-            OFlags::RDONLY | OFlags::TRUNC,
+            OFlags::RDONLY | OFlags::TRUNC | OFlags::NONBLOCK,
             Mode::empty(),
         )),
         "truncate" => {
@@ -200,7 +200,7 @@ fn reopen(number: &str, mode: &str) -> Answer {
         "write" => write(OpenOptions::new().write(true), &path),
         "truncate" => done(rustix::fs::open(
             path,
-            OFlags::RDONLY | OFlags::TRUNC,
+            OFlags::RDONLY | OFlags::TRUNC | OFlags::NONBLOCK,
             Mode::empty(),
         )),
         other => panic!("no mode {other}"),
