@@ -10,6 +10,7 @@ mod flags;
 mod load;
 mod output;
 mod print;
+mod record;
 
 use std::process::ExitCode;
 

@@ -14,6 +14,7 @@ pub mod place;
 pub mod planned;
 pub mod probe;
 pub mod programs;
+pub mod report;
 pub mod shim;
 
 pub use ringfence_core as core;
