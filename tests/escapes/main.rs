@@ -8,19 +8,45 @@
 #[cfg(test)]
 mod bind_source_race;
 #[cfg(test)]
+mod descriptors;
+#[cfg(test)]
 mod devices;
+#[cfg(test)]
+mod egress;
+#[cfg(test)]
+mod environment;
+#[cfg(test)]
+mod every_number;
 #[cfg(test)]
 mod fail_closed;
 #[cfg(test)]
 mod fault_injection;
 #[cfg(test)]
+mod foreign_calls;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod handles;
 #[cfg(test)]
+mod init_secrets;
+#[cfg(test)]
+mod kernel_files;
+#[cfg(test)]
+mod keyring;
+#[cfg(test)]
 mod links_and_renames;
 #[cfg(test)]
+mod machine_calls;
+#[cfg(test)]
 mod metadata_write;
+#[cfg(test)]
+mod namespaces_and_mounts;
+#[cfg(test)]
+mod nested;
+#[cfg(test)]
+mod nothing_survives;
+#[cfg(test)]
+mod other_processes;
 #[cfg(test)]
 mod planted_mount_point;
 #[cfg(test)]
@@ -30,12 +56,30 @@ mod proc_aliases;
 #[cfg(test)]
 mod proof;
 #[cfg(test)]
+mod rings;
+#[cfg(test)]
 mod secret_read;
 #[cfg(test)]
 mod set_id;
 #[cfg(test)]
 mod settings_files;
 #[cfg(test)]
+mod signals;
+#[cfg(test)]
+mod socket_families;
+#[cfg(test)]
+mod strange_parent;
+#[cfg(test)]
+mod submounts;
+#[cfg(test)]
 mod symlink_write;
+#[cfg(test)]
+mod system_ipc;
+#[cfg(test)]
+mod terminal_injection;
+#[cfg(test)]
+mod unix_sockets;
+#[cfg(test)]
+mod watching;
 #[cfg(test)]
 mod working_directory;

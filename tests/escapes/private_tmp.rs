@@ -40,11 +40,11 @@ fn the_hosts_temporary_files_are_not_there() {
 fn what_is_left_in_it_is_gone() {
     for_each_user(binaries!(), |world| {
         let name = format!("/tmp/{}", world.around().file_name().unwrap().display());
-        let made = case(op!["create", &name], "", "ok");
-        world.check_confined(&world.setup(), &[made.clone()]);
+        let made = [case(op!["create", &name], "", "ok")];
+        world.check_confined(&world.setup(), &made);
         assert!(!fs::exists(&name).unwrap(), "it reached the host");
         // The next session starts empty, so the name is free again.
-        world.check_confined(&world.setup(), &[made]);
+        world.check_confined(&world.setup(), &made);
     });
 }
 

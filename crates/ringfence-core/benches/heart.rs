@@ -1,5 +1,5 @@
 //! What every start costs: reading settings, resolving, compiling, and look-ups after that.
-#![expect(missing_docs, reason = "criterion's macros write undocumented items")]
+#![allow(missing_docs, reason = "criterion's macros write undocumented items")]
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -45,6 +45,6 @@ macro_rules! binaries {
 #[macro_export]
 macro_rules! op {
     ($($part:expr),+ $(,)?) => {
-        vec![$(::std::ffi::OsString::from($part)),+]
+        ::std::vec::Vec::from([$(::std::ffi::OsString::from($part)),+])
     };
 }

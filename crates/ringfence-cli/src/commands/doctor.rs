@@ -21,7 +21,7 @@ impl From<bool> for Reader {
 }
 
 pub(super) fn run(reader: Reader) -> Result<Exit, Exit> {
-    let report = Report::new(&probe::thorough());
+    let report = Report::new(&probe::examine());
     let written = match reader {
         Reader::Person => answer(&doctor::render(&report, Colour::of_answers())),
         Reader::Program => answer_json(&report),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
-use ringfence_core::origin::{Located, Origin};
+use ringfence_core::origin::{BuiltIn, Located, Origin};
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{
     Access, EnvPattern, FileRule, Found, Ignored, Limits, Network, Passing, Policy, SocketGrant,
@@ -42,7 +42,13 @@ pub(crate) fn render(policy: &Policy) -> String {
         &rules.default_access(),
         rules.default_origin(),
     );
+    let mut left_out = 0;
     for rule in rules.rules() {
+        // What this machine does not have would bury what it has.
+        if rule.found == Found::Absent && rule.origin == Origin::BuiltIn(BuiltIn::Secrets) {
+            left_out += 1;
+            continue;
+        }
         let absent = match rule.found {
             Found::Absent => " (does not exist)",
             Found::Directory | Found::File | Found::Other => "",
@@ -54,6 +60,12 @@ pub(crate) fn render(policy: &Policy) -> String {
         );
     }
     files.write(&mut out);
+    if left_out > 0 {
+        let _ = writeln!(
+            out,
+            "  and {left_out} paths of the built-in secrets list that do not exist here: hidden"
+        );
+    }
 
     out.push_str("\nnetwork\n");
     network(policy).write(&mut out);

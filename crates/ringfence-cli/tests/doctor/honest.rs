@@ -74,6 +74,7 @@ fn host_that_is_fit_for_this_suite_holds_every_promise() {
                 "{feature}: {report}"
             );
         }
+        assert_eq!(row(&report, "launch")["state"], "works", "{report}");
         let abi = ringfence_sys::landlock::abi().unwrap();
         let line = format!("namespaces+landlock{abi}+seccomp: all promises hold");
         assert_eq!(report["line"], line.as_str());
@@ -216,6 +217,28 @@ fn mounts_that_can_only_be_made_by_path_are_told() {
         assert_eq!(ran.code, 125, "{ran:?}");
         assert!(ran.errors.contains(WHY), "{ran:?}");
         assert!(world.made("control") && !world.made("canary"));
+    }
+}
+
+#[test]
+fn launch_that_fails_for_a_reason_no_probe_knows_is_told() {
+    const WHY: &str = "could not build the new root";
+    for who in everybody() {
+        let world = World::new(who);
+        let (code, report) = doctor(&world, Around::PivotRefused);
+
+        assert_eq!(code, 1, "{report}");
+        for feature in ENGINE {
+            assert_eq!(
+                row(&report, feature)["state"],
+                "works",
+                "{feature}: {report}"
+            );
+        }
+        assert_eq!(row(&report, "launch")["state"], "missing", "{report}");
+        assert_eq!(report["default_preset_holds"], false);
+        assert!(report["line"].as_str().unwrap().contains(WHY), "{report}");
+        assert_refused(&world, Around::PivotRefused, WHY);
     }
 }
 

@@ -48,9 +48,11 @@ pub(crate) enum Around {
     NamespacesFiltered,
     /// A user namespace that allows no others.
     NamespacesOff,
+    /// A filter that refuses a call that no probe makes and every launch does.
+    PivotRefused,
 }
 
-const ALL: [Around; 8] = [
+const ALL: [Around; 9] = [
     Around::Nothing,
     Around::LandlockHidden,
     Around::LandlockPretends,
@@ -59,6 +61,7 @@ const ALL: [Around; 8] = [
     Around::MountCallsHidden,
     Around::NamespacesFiltered,
     Around::NamespacesOff,
+    Around::PivotRefused,
 ];
 
 /// What the program answered.
@@ -225,6 +228,7 @@ fn arrange(subject: &Subject, around: Around) -> Option<std::os::fd::OwnedFd> {
             return Some(seccomp::load_with_listener(subject, &program, Load::empty()).unwrap());
         }
         Around::MountCallsHidden => load(&answering(ENOSYS, &[428, 429, 442])),
+        Around::PivotRefused => load(&answering(EPERM, &[PIVOT_ROOT])),
         Around::NamespacesFiltered => load(&refusing_namespaces()),
         Around::NamespacesOff => {
             let user = rustix::process::geteuid().as_raw();
@@ -252,6 +256,11 @@ fn fill_landlock(subject: &Subject) {
         rules.restrict_self(subject, Restrict::empty()).unwrap();
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+const PIVOT_ROOT: u32 = 155;
+#[cfg(target_arch = "aarch64")]
+const PIVOT_ROOT: u32 = 41;
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;

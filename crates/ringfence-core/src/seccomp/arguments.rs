@@ -56,11 +56,7 @@ pub(super) static UNSHARE_FLAGS: Look = Look {
 
 pub(super) static PRLIMIT_TARGET: Look = Look {
     argument: Argument::First,
-    cases: &[case(
-        "the caller",
-        &[0],
-        allow("a process may read and lower its own limits"),
-    )],
+    cases: &[case("the caller", &[0], Decision::Look(&PRLIMIT_RESOURCE))],
     mask: INT,
     otherwise: Decision::Look(&PRLIMIT_CHANGE),
     what: "process",
@@ -78,6 +74,42 @@ static PRLIMIT_CHANGE: Look = Look {
         Errno::Eperm,
         "a limit set on another process can end it, and it may be one of the host's",
     ),
+    what: "new limit",
+};
+
+/// `RLIMIT_CORE`.
+const CORE: u64 = 4;
+
+const OWN_LIMITS: Decision = allow("a process may read and lower its own limits");
+
+/// The answer that programs which want no dumps of their secrets take for "nothing to do".
+const DUMPS_REFUSED: Decision = refuse(
+    Errno::Enosys,
+    "a host that hands dumps to a program of its own skips only those of one byte, which is the \
+     limit of every session",
+);
+
+pub(super) static SETRLIMIT_RESOURCE: Look = Look {
+    argument: Argument::First,
+    cases: &[case("RLIMIT_CORE", &[CORE], DUMPS_REFUSED)],
+    mask: INT,
+    otherwise: OWN_LIMITS,
+    what: "resource",
+};
+
+pub(super) static PRLIMIT_RESOURCE: Look = Look {
+    argument: Argument::Second,
+    cases: &[case("RLIMIT_CORE", &[CORE], Decision::Look(&PRLIMIT_DUMPS))],
+    mask: INT,
+    otherwise: OWN_LIMITS,
+    what: "resource",
+};
+
+static PRLIMIT_DUMPS: Look = Look {
+    argument: Argument::Third,
+    cases: &[case("none", &[0], OWN_LIMITS)],
+    mask: LONG,
+    otherwise: DUMPS_REFUSED,
     what: "new limit",
 };
 
@@ -108,6 +140,24 @@ pub(super) static IO_PRIORITY_KIND: Look = Look {
     )],
     mask: INT,
     otherwise: OTHERS_REFUSED,
+    what: "kind",
+};
+
+/// `PRIO_PGRP`: whoever started the session may be in the same group, outside.
+pub(super) static PRIORITY_GROUP: Look = Look {
+    argument: Argument::First,
+    cases: &[case("PRIO_PGRP", &[1], OTHERS_REFUSED)],
+    mask: INT,
+    otherwise: allow("reaches what the pid namespace shows"),
+    what: "kind",
+};
+
+/// `IOPRIO_WHO_PGRP`.
+pub(super) static IO_PRIORITY_GROUP: Look = Look {
+    argument: Argument::First,
+    cases: &[case("IOPRIO_WHO_PGRP", &[2], OTHERS_REFUSED)],
+    mask: INT,
+    otherwise: allow("reaches what the pid namespace shows"),
     what: "kind",
 };
 

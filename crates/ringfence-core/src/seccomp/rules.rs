@@ -96,6 +96,8 @@ pub(super) const fn case(name: &'static str, values: &'static [u64], then: Decis
 
 /// Without a pid namespace.
 const IN_SIGHT: When = When::HostProcesses(HostProcesses::InSight);
+/// With one. It hides numbers, but not the caller's own process group.
+const HIDDEN: When = When::HostProcesses(HostProcesses::Hidden);
 
 /// All rules that are not about sockets.
 pub(super) static RULES: &[Rule] = &[
@@ -195,6 +197,26 @@ pub(super) static RULES: &[Rule] = &[
         IN_SIGHT,
         &[Syscall::IoprioSet],
         Decision::Look(&arguments::IO_PRIORITY_KIND),
+    ),
+    when(
+        HIDDEN,
+        &[Syscall::Setpriority],
+        Decision::Look(&arguments::PRIORITY_GROUP),
+    ),
+    when(
+        HIDDEN,
+        &[Syscall::IoprioSet],
+        Decision::Look(&arguments::IO_PRIORITY_GROUP),
+    ),
+    when(
+        HIDDEN,
+        &[Syscall::Prlimit64],
+        Decision::Look(&arguments::PRLIMIT_RESOURCE),
+    ),
+    when(
+        When::Always,
+        &[Syscall::Setrlimit],
+        Decision::Look(&arguments::SETRLIMIT_RESOURCE),
     ),
     when(
         When::Ipc(SystemIpc::Shared),

@@ -24,7 +24,12 @@ pub(crate) enum Effect {
 /// Walks the mounts: the last one made over a path is the one that is seen.
 pub(crate) fn effect(plan: &Plan, path: &AbsPath) -> Effect {
     let (base, mounts) = root(plan);
-    let over = mounts.iter().filter(|mount| mount.at.covers(path));
+    // A link shows nothing of its own: whoever follows it asks about where it leads.
+    let shows = |mount: &&Mount| !matches!(mount.kind, MountKind::Alias { .. });
+    let over = mounts
+        .iter()
+        .filter(shows)
+        .filter(|mount| mount.at.covers(path));
     let last = over.max_by_key(|mount| mount.at.depth());
     let Some(mount) = last else {
         return match base {

@@ -30,6 +30,7 @@ pub mod signals;
 pub mod sockets;
 pub mod spawn;
 mod stack;
+pub mod start;
 pub mod statmount;
 mod subject;
 pub mod switches;

@@ -158,12 +158,11 @@ mod linux {
     /// What stands at a path. Where only what was approved counts, a link is not it.
     fn look(setup: &Setup, lookout: &Lookout, path: &Path) -> Seen {
         let seen = lookout.look(path);
-        match &seen {
-            Seen::At(real, _) if setup.follow_no_links && real.as_path() != path => {
-                Seen::Unreadable("a link, which nobody approved".to_owned())
-            }
-            _ => seen,
+        let moved = matches!(&seen, Seen::At(real, _) if real.as_path() != path);
+        if setup.follow_no_links && moved {
+            return Seen::Unreadable("a link, which nobody approved".to_owned());
         }
+        seen
     }
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {

@@ -147,6 +147,14 @@ pub enum LaunchError {
         /// What the kernel answered.
         source: io::Error,
     },
+    /// Standard input, output or error would lead around the policy.
+    #[error("{name} cannot be used: it is {danger}")]
+    Stream {
+        /// Which of the three.
+        name: &'static str,
+        /// What it is, and why that matters.
+        danger: &'static str,
+    },
     /// A program that ringfence needs cannot be used.
     #[error("{} cannot be used: {why}", path.display())]
     Helper {

@@ -3,13 +3,17 @@
 //! Two ways to find out. [`quick`] is for every launch: a handful of system calls, no process, and
 //! the dear things (user namespaces) assumed to work, because the launch itself tries them first
 //! and refuses if they do not. [`thorough`] tries each thing in a child that ends at once, says
-//! why what does not work does not, and what to type to make it work.
+//! why what does not work does not, and what to type to make it work. [`examine`] tries a whole
+//! launch on top.
 //!
 //! Nothing is concluded from a version number, and nothing is changed: every probe leaves the
 //! machine and the calling process as they were.
 
 pub mod guarantee;
 pub mod report;
+mod trial;
+
+pub use trial::examine;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -106,6 +110,8 @@ pub enum Probed {
     Bwrap,
     /// The sandbox of macOS.
     Seatbelt,
+    /// A whole launch of the default preset, up to the command.
+    Launch,
 }
 
 /// Whether an engine could not work without a thing.
@@ -131,6 +137,7 @@ impl Probed {
             | Self::MountApi => "engine namespaces",
             Self::NetworkNamespace => "engine namespaces, unless --net all",
             Self::Landlock | Self::Seccomp => "every engine",
+            Self::Launch => "ringfence run",
             Self::ProcessLimit => "--limit processes",
             Self::Cgroup => "--limit memory (not in this version)",
             Self::SeccompListener => "unix sockets inside, below Landlock 9",
@@ -153,6 +160,7 @@ impl Probed {
             | Self::MountApi
             | Self::NetworkNamespace
             | Self::Landlock
+            | Self::Launch
             | Self::Seccomp
             | Self::Seatbelt => Needed::ByAnEngine,
             Self::Bwrap | Self::Cgroup | Self::ProcessLimit | Self::SeccompListener | Self::Tun => {
@@ -182,6 +190,7 @@ impl fmt::Display for Probed {
             Self::Tun => "TUN device",
             Self::Bwrap => "bwrap",
             Self::Seatbelt => "Seatbelt",
+            Self::Launch => "whole launch",
         })
     }
 }

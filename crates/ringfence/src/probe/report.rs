@@ -77,14 +77,20 @@ impl Report {
     /// Lays the findings out.
     pub fn new(findings: &Findings) -> Self {
         let guarantee = Guarantee::of(&findings.facts);
+        // Facts are what should hold; a launch that was tried is what does.
+        let launch = findings.of(Probed::Launch).map(|finding| &finding.state);
+        let line = match launch {
+            Some(Feature::Missing { why, .. }) => format!("{}: {why}", guarantee.layers),
+            Some(Feature::Works) | None => guarantee.to_string(),
+        };
         let remark = |circumstance: &Circumstance| Remark {
             circumstance: circumstance.clone(),
             text: circumstance.to_string(),
         };
         Self {
             version: VERSION,
-            default_preset_holds: guarantee.default_holds(),
-            line: guarantee.to_string(),
+            default_preset_holds: guarantee.default_holds() && launch.is_none_or(Feature::works),
+            line,
             guarantee,
             features: findings.findings.iter().map(Row::new).collect(),
             circumstances: findings.circumstances.iter().map(remark).collect(),
@@ -111,5 +117,38 @@ impl Row {
             fix,
             follows: finding.follows,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(launch: Feature) -> Findings {
+        Findings {
+            facts: HostFacts::named("linux-6.18").unwrap(),
+            findings: vec![Finding {
+                probed: Probed::Launch,
+                state: launch,
+                detail: None,
+                follows: None,
+            }],
+            circumstances: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn launch_that_fails_outweighs_every_fact() {
+        assert!(Report::new(&findings(Feature::Works)).default_preset_holds);
+        let failed = Feature::Missing {
+            why: "no command starts: x".to_owned(),
+            fix: "y".to_owned(),
+        };
+        let report = Report::new(&findings(failed));
+        assert!(!report.default_preset_holds);
+        assert_eq!(
+            report.line,
+            "namespaces+landlock7+seccomp: no command starts: x"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use ringfence_sys::signals::Mask;
 use ringfence_sys::testing::{Entry, Word, call_in_child};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -27,6 +28,8 @@ fn open(path: impl rustix::path::Arg) -> std::io::Result<OwnedFd> {
 }
 
 fn type_into_own(request: u64) -> Answer {
+    // When the terminal goes, whoever leads its session is told to hang up.
+    Mask::block_all().unwrap();
     // Fails if it already leads a session, which is as good.
     let _ = rustix::process::setsid();
     let outer = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;

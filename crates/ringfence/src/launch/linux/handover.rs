@@ -14,6 +14,7 @@ use ringfence_sys::files::Kind;
 use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Scope};
 use ringfence_sys::process::{Limit, LimitedResource};
 use ringfence_sys::seccomp::SockFilter;
+use ringfence_sys::start::StartArea;
 
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
@@ -63,6 +64,7 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
+        start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,
         end: input.fd()?,

@@ -18,6 +18,7 @@ use ringfence_sys::process::{self, Dumpable};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::signals::{self, Mask, SentBy, SignalFd};
 use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::start::StartArea;
 use ringfence_sys::wait::{self, Child, Ended};
 use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, mounts};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -30,6 +31,8 @@ use super::wire;
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
+    /// The supervisor's arguments and environment, which are nobody's business in here.
+    pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
     pub(super) fail_at: Option<Step>,
     pub(super) directory: CString,
@@ -102,6 +105,7 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
     if let Err(errno) = tie_to_parent(subject, inside) {
         return inside.fail(Step::Namespaces, 0, errno);
     }
+    inside.start.forget(subject);
     for (step, act) in &inside.acts {
         if inside.fail_at == Some(*step) {
             return inside.fail(*step, 0, Errno::IO);

@@ -16,6 +16,7 @@ mod prepare;
 mod root;
 mod running;
 mod second;
+mod streams;
 mod tmp;
 mod wire;
 

@@ -15,6 +15,7 @@ use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::{Limit, LimitedResource};
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::start::StartArea;
 use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -24,6 +25,7 @@ use super::bwrap::{Bwrap, Taken};
 use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
+use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
 use crate::launch::{Command, LaunchError, Options, Timeline};
@@ -63,6 +65,9 @@ pub fn prepare(
         });
     }
     let boundary = boundary(plan.engine())?;
+    if plan.engine() != Engine::Track {
+        streams::check(policy)?;
+    }
     let mut environment = environment(policy, command)?;
     let tmp = match plan.engine() {
         Engine::Landlock => Some(SessionTmp::new(&mut environment)?),
@@ -166,6 +171,10 @@ pub fn prepare(
     };
     let inside = Inside {
         boundary,
+        start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
+            what: "find the arguments of this program in /proc".to_owned(),
+            source: errno.into(),
+        })?,
         timeline: timeline_inside,
         acts,
         fail_at: options.fail_at,

@@ -234,7 +234,7 @@ impl Running {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
-            names: names.into_iter().filter_map(put_aside).collect(),
+            names: names.iter().filter_map(|name| put_aside(name)).collect(),
             timeline: std::mem::take(&mut self.timeline),
             started: self.started_at,
             ended: SystemTime::now(),
@@ -401,12 +401,12 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
 /// The session may have made any directory above it a link, to have something renamed that it
 /// cannot reach itself. So the directory is opened without following any; where there is one, the
 /// topmost is what is put aside.
-fn put_aside(path: PathBuf) -> Option<NameFound> {
-    std::fs::symlink_metadata(&path).ok()?;
+fn put_aside(path: &Path) -> Option<NameFound> {
+    std::fs::symlink_metadata(path).ok()?;
     let is_link =
         |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let above = path.ancestors().skip(1).filter(is_link).last();
-    let path = above.map_or_else(|| path.clone(), Path::to_owned);
+    let path = above.unwrap_or(path).to_owned();
     let moved_to = rename_aside(&path).ok();
     Some(NameFound { path, moved_to })
 }
