@@ -17,6 +17,7 @@ mod load;
 mod output;
 #[cfg(unix)]
 mod print;
+mod record;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,8 @@ pub mod probe;
 #[cfg(unix)]
 pub mod programs;
 #[cfg(unix)]
+pub mod report;
+#[cfg(unix)]
 pub mod shim;
 
 pub use ringfence_core as core;

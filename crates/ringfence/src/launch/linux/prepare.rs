@@ -78,10 +78,9 @@ pub fn prepare(
     let mut wall = None;
     let mut names = Vec::new();
     let mut asked_over = None;
-    let mut bwrap = match plan.engine() {
-        Engine::Bwrap => Some(Bwrap::new(policy.project())?),
-        _ => None,
-    };
+    let through_bwrap = plan.engine() == Engine::Bwrap;
+    let found = through_bwrap.then(|| Bwrap::new(policy.project()));
+    let mut bwrap = found.transpose()?;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
