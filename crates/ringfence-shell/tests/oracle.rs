@@ -115,6 +115,9 @@ impl Arena {
 
     fn clean(&self) -> PathBuf {
         let work = self.root.path().join("work");
+        if fs::read_dir(&work).is_ok_and(|mut entries| entries.next().is_none()) {
+            return work;
+        }
         let _ = fs::remove_dir_all(&work);
         fs::create_dir(&work).unwrap();
         fs::set_permissions(&work, Permissions::from_mode(0o777)).unwrap();
@@ -144,7 +147,6 @@ impl Arena {
         }
         let mut child = command.spawn().unwrap();
         let start = Instant::now();
-        let mut pause = Duration::from_micros(200);
         let finished = loop {
             if child.try_wait().unwrap().is_some() {
                 break true;
@@ -152,10 +154,14 @@ impl Arena {
             if start.elapsed() > PATIENCE {
                 break false;
             }
-            thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(5));
+            let soon = start.elapsed() < Duration::from_millis(20);
+            thread::sleep(Duration::from_micros(if soon { 300 } else { 5000 }));
         };
-        let lingers = text.contains(['&', '>']) || text.contains("coproc");
+        let lone = text.replace("&&", "").replace(">&", "").replace("&>", "");
+        let lingers = lone.contains('&')
+            || [">(", "<(", "coproc"]
+                .iter()
+                .any(|part| text.contains(part));
         if finished && lingers {
             thread::sleep(Duration::from_millis(3));
         }
@@ -226,7 +232,7 @@ fn bash_runs_nothing_that_is_not_seen() {
         Path::new("/bin/bash").is_file(),
         "the oracle is bash, and there is none"
     );
-    let workers = 2;
+    let workers = 4;
     let tallies: Vec<Tally> = thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|worker| {
@@ -239,7 +245,7 @@ fn bash_runs_nothing_that_is_not_seen() {
                         }
                     }
                     let mut chance = Chance::new(seed.wrapping_mul(31).wrapping_add(worker));
-                    while tally.marked < wanted / 2
+                    while tally.marked < wanted / 4
                         && tally.generated < wanted * 40 + 4000
                         && tally.holes.len() < 20
                     {

@@ -59,6 +59,11 @@ const CODE_VARIABLES: &[&str] = &[
     "SHELLOPTS",
 ];
 
+/// Variables that evaluate what is assigned to them.
+const INTEGERS: &[&str] = &[
+    "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM",
+];
+
 /// Builtins that evaluate a subscript in the names they are given.
 const SUBSCRIPTS: &[&str] = &[
     "[",
@@ -79,7 +84,7 @@ const SUBSCRIPTS: &[&str] = &[
 ];
 
 /// Notes that `name` is set.
-pub(super) fn assigned(out: &mut Builder, name: &str, span: Span) {
+pub(crate) fn assigned(out: &mut Builder, name: &str, span: Span) {
     let name = name.trim_end_matches('+');
     let name = name.split('[').next().unwrap_or(name);
     if HIJACKS.contains(&name)
@@ -88,6 +93,9 @@ pub(super) fn assigned(out: &mut Builder, name: &str, span: Span) {
             .any(|prefix| name.starts_with(prefix))
     {
         out.find(Code::EnvironmentHijack, span);
+    }
+    if INTEGERS.contains(&name) {
+        out.find(Code::Arithmetic, span);
     }
     if CODE_VARIABLES.contains(&name) || name.starts_with("BASH_FUNC_") {
         out.find(Code::ComputedCode, span);

@@ -56,6 +56,21 @@ impl WordBuf {
         self.holes.insert(place, hole);
     }
 
+    /// Whether the literal text holds code, or the beginning of some: `'$''(cmd)'`, `'$'`.
+    fn may_become_code(&self) -> bool {
+        let open = |at: usize| {
+            let ends = at + 1 == self.text.len()
+                || self.holes.iter().any(|hole| hole.at as usize == at + 1);
+            ends || matches!(self.text.get(at + 1), Some(b'(' | b'{'))
+        };
+        let mut dollars = self
+            .text
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'$');
+        self.text.contains(&b'`') || dollars.any(|(at, _)| open(at))
+    }
+
     pub(super) fn finish(self, parser: &Parser<'_, '_>, start: usize) -> Word {
         self.into_word(parser.since(start))
     }
@@ -163,6 +178,9 @@ impl Parser<'_, '_> {
             }
         }
         self.word_end = self.pos;
+        if buf.may_become_code() {
+            self.quoted_code(start);
+        }
         Ok(buf.finish(self, start))
     }
 
