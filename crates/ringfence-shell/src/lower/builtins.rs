@@ -221,11 +221,10 @@ impl Lowering<'_> {
                         })
                 }
                 "printf" => {
-                    position > 0
-                        && words
-                            .get(position - 1)
-                            .is_some_and(|word| word.literal() == Some("-v"))
-                        || word.prefix().starts_with("-v")
+                    let before = position.checked_sub(1).and_then(|before| words.get(before));
+                    let option =
+                        |word: &Word| word.literal() == Some("-v") || !word.holes.is_empty();
+                    before.is_some_and(option) || word.prefix().starts_with("-v")
                 }
                 _ => true,
             };
@@ -281,13 +280,13 @@ impl Lowering<'_> {
 
     /// The text of an alias; it only counts once aliases are on, and then it may be half a command.
     fn alias(&mut self, index: usize, command: &Command, word: &Word) -> Result<(), Refusal> {
-        let Some((_, value)) = word.text.split_once('=') else {
-            return Ok(());
-        };
         if !word.holes.is_empty() {
             self.out.find(Code::ComputedCode, word.span);
             return Ok(());
         }
+        let Some((_, value)) = word.text.split_once('=') else {
+            return Ok(());
+        };
         if self.depth > 0 {
             // `sh` may be bash in its POSIX mode, where aliases are on.
             self.out.find(Code::ComputedCode, word.span);
@@ -335,6 +334,10 @@ impl Lowering<'_> {
     ) -> Result<(), Refusal> {
         for (position, word) in words.iter().enumerate() {
             let text = word.prefix();
+            if word.holes.first().is_some_and(|hole| hole.at == 0) {
+                // It may be the option.
+                self.out.find(Code::ComputedCode, command.span);
+            }
             if !text.starts_with('-') || text.starts_with("--") {
                 continue;
             }

@@ -59,9 +59,12 @@ impl WordBuf {
     /// Whether the literal text holds code, or the beginning of some: `'$''(cmd)'`, `'$'`.
     fn may_become_code(&self) -> bool {
         let open = |at: usize| {
-            let ends = at + 1 == self.text.len()
-                || self.holes.iter().any(|hole| hole.at as usize == at + 1);
-            ends || matches!(self.text.get(at + 1), Some(b'(' | b'{'))
+            // Holes are in order of place.
+            let before_hole = self
+                .holes
+                .binary_search_by_key(&(at + 1), |hole| hole.at as usize);
+            let last = at + 1 == self.text.len();
+            last || before_hole.is_ok() || matches!(self.text.get(at + 1), Some(b'(' | b'{'))
         };
         let mut dollars = self
             .text
