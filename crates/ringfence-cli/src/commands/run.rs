@@ -156,13 +156,11 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             Ok(report) => break report,
             Err(refusal) => refusal,
         };
-        match planned.reconsidered(&refusal, policy, options.engine.engine) {
-            Some(again) => planned = again,
-            None => {
-                record.because(with_causes(&refusal));
-                return Err(explain_refusal(&refusal));
-            }
-        }
+        let Some(again) = planned.reconsidered(&refusal, policy, options.engine.engine) else {
+            record.because(with_causes(&refusal));
+            return Err(explain_refusal(&refusal));
+        };
+        planned = again;
     };
     for name in &report.names {
         let shown = printable_path(&name.path);

@@ -228,9 +228,7 @@ impl LandlockBuild {
     fn restrict(&self, subject: &Subject) -> Result<(), Refused> {
         let whole = |errno| (0, errno);
         let ruleset = Ruleset::new(self.abi, self.handled).map_err(whole)?;
-        let mut number = 0;
-        for (path, rights) in &self.rules {
-            number += 1;
+        for (number, (path, rights)) in (1..).zip(&self.rules) {
             files::pin_exact(CWD, path)
                 .and_then(|object| ruleset.allow_path(object.as_fd(), *rights))
                 .map_err(|errno| (number, errno))?;
