@@ -38,7 +38,6 @@ fn a_link_that_a_project_brings_along_grants_nothing() {
         let canary = world.outside("dir/canary");
         let write = op!["write", &canary];
         for (name, keys) in [
-            (".git", r#""git": "write""#),
             (".git", r#""git": "full""#),
             (".vscode", r#""protect": {"allow": [".vscode"]}"#),
         ] {
@@ -54,6 +53,7 @@ fn a_link_that_a_project_brings_along_grants_nothing() {
         for (name, keys) in [
             (".git", r#""git": "hidden""#),
             (".git", r#""git": "read""#),
+            (".git", r#""git": "write""#),
             (".vscode", ""),
         ] {
             let link = world.project(name);

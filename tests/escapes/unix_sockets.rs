@@ -18,7 +18,7 @@ fn no_socket_of_the_host_is_reached_by_any_call() {
             denied(op!["unix", &stream], "EACCES"),
             denied(op!["unix-datagram", &dgram], "EACCES"),
             denied(op!["unix-pair", &dgram], "EACCES"),
-            denied(op!["abstract", &listeners.abstract_name], "EACCES"),
+            denied(op!["abstract", &listeners.abstract_name], "ECONNREFUSED"),
         ];
         let free = world.probe(refused.iter().enumerate().flat_map(|(index, each)| {
             let comma = (index > 0).then(|| ",".into());
