@@ -54,7 +54,7 @@ fn no_key_of_the_session_outside_is_found() {
 #[test]
 fn the_key_is_there_to_be_found() {
     for_each_user(binaries!(), |world| {
-        let mut setup = world.setup_with(r#""preset": "track""#);
+        let mut setup = world.setup_with(r#""preset": "track", "on_gap": "report""#);
         setup.key = Some("ringfence-canary".to_owned());
         let found = world.inside(&setup, ["key", "ringfence-canary"]);
         assert_eq!(found.line(), "ok");

@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod bind_source_race;
 #[cfg(test)]
+mod broker_race;
+#[cfg(test)]
 mod descriptors;
 #[cfg(test)]
 mod devices;
@@ -27,6 +29,8 @@ mod foreign_calls;
 mod grants;
 #[cfg(test)]
 mod handles;
+#[cfg(test)]
+mod index;
 #[cfg(test)]
 mod init_secrets;
 #[cfg(test)]

@@ -137,7 +137,8 @@ fn plant(world: &World, planted: &[Planted], places: &[PathBuf]) {
     for each in planted {
         let _ = match each {
             Planted::Directory(at) => inside(at).map(fs::create_dir_all),
-            Planted::File(at) => inside(at).map(|at| fs::write(at, "x")),
+            // Never through what is there already: a pipe would wait for a reader.
+            Planted::File(at) => inside(at).map(|at| fs::File::create_new(at).map(|_file| ())),
             // Hard links that were there before are promised nothing, so none leads out.
             Planted::HardLink(at, to) => inside(at)
                 .zip(inside(to))
