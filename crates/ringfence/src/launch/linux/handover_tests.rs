@@ -82,7 +82,6 @@ fn inside() -> Inside {
         ),
     ];
     Inside {
-        start: StartArea::of_this_program().unwrap(),
         boundary: Boundary::PidNamespace,
         start: StartArea::of_this_program().unwrap(),
         acts,
