@@ -9,6 +9,7 @@
 //! files that are themselves programs, libraries or scripts are ever added, and never one that
 //! the policy hides by a rule. So a hostile program can name a key and not get it.
 
+use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -48,6 +49,8 @@ impl Files for OnDisk {
 
 /// Programs with more files than this are not expanded further.
 const MOST_FILES: usize = 2048;
+/// How often the search looks at a file before it gives up: real programs need some thousands.
+const MOST_LOOKS: usize = 1 << 16;
 /// How many scripts may stand before a program; the kernel allows fewer.
 const MOST_SCRIPTS: usize = 5;
 /// How much of a script's first line the kernel reads.
@@ -79,6 +82,8 @@ pub fn closure(program: &Path, files: &dyn Files) -> Vec<PathBuf> {
         cache: None,
         out: Vec::new(),
         known: HashSet::new(),
+        loaded: HashSet::new(),
+        looks: Cell::new(0),
     };
     search.program(program, 0);
     search.out
@@ -89,6 +94,9 @@ struct Search<'a> {
     cache: Option<Vec<(Vec<u8>, Vec<u8>)>>,
     out: Vec<PathBuf>,
     known: HashSet<PathBuf>,
+    /// Libraries by the names they were asked for: a loader searches for each name once.
+    loaded: HashSet<Vec<u8>>,
+    looks: Cell<usize>,
 }
 
 /// A program or library, and who asked for it.
@@ -155,9 +163,13 @@ impl Search<'_> {
         })]);
         while let Some(loaded) = waiting.pop_front() {
             for library in &loaded.names.libraries {
+                if self.loaded.contains(library) {
+                    continue;
+                }
                 let Some((path, names)) = self.find(library, &loaded) else {
                     continue;
                 };
+                self.loaded.insert(library.clone());
                 let directory = directory_of(&path);
                 if self.add(path) {
                     waiting.push_back(Rc::new(Loaded {
@@ -171,6 +183,11 @@ impl Search<'_> {
     }
 
     fn opened(&self, path: &Path, machine: u16) -> Option<Names> {
+        let looks = self.looks.get() + 1;
+        if looks > MOST_LOOKS {
+            return None;
+        }
+        self.looks.set(looks);
         let image = self.files.open(path)?;
         elf::names(&*image).filter(|names| names.machine == machine)
     }

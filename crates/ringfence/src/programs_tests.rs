@@ -163,6 +163,27 @@ fn scripts_that_name_each_other_come_to_an_end() {
     assert_eq!(tree.closure("/a"), ["/b", "/a"]);
 }
 
+#[test]
+fn a_program_that_asks_for_far_too_much_is_not_followed_for_ever() {
+    struct Hall(Vec<u8>, Cell<usize>);
+    impl Files for Hall {
+        fn open(&self, path: &Path) -> Option<Box<dyn Image>> {
+            self.1.set(self.1.get() + 1);
+            // Every library is there, but none of its needs is where it could be.
+            let there = path.to_str()?.ends_with('0') || path == Path::new("/tool");
+            there.then(|| Box::new(self.0.clone()) as Box<dyn Image>)
+        }
+    }
+    let names: Vec<String> = (0..1000).map(|number| format!("lib{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hall = Hall(object(None, &names, None, None), Cell::new(0));
+
+    let found = closure(Path::new("/tool"), &hall);
+
+    assert_eq!(found.len(), 100);
+    assert!(hall.1.get() <= MOST_LOOKS + 10, "{}", hall.1.get());
+}
+
 /// One entry, in the layout that glibc writes.
 fn cache_of(name: &str, path: &str) -> Vec<u8> {
     let mut out = b"glibc-ld.so.cache1.1".to_vec();

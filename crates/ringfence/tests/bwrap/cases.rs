@@ -322,7 +322,13 @@ fn within(patience: Duration, mut so: impl FnMut() -> bool) -> bool {
 fn nothing_survives_the_supervisor() {
     let mark = format!("98765.{}", std::process::id());
     let run = format!("(setsid sleep {mark} &) ; sleep {mark}");
-    let mut supervisor = script(&run).stdout(Stdio::null()).spawn().unwrap();
+    // Killed, it cannot clean up after itself.
+    let home = tempfile::tempdir_in("/var/lib").unwrap();
+    let mut supervisor = script(&run)
+        .env("RINGFENCE_TEST_HOME", home.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     assert!(
         within(Duration::from_secs(10), || runs(&mark)),
         "it never ran"

@@ -39,9 +39,8 @@ pub(crate) fn flag() -> Origin {
 impl World {
     pub(crate) fn new(preset: Preset) -> Self {
         // Not below a temporary directory: a session has its own of those.
-        let top = tempfile::tempdir_in("/var/lib")
-            .or_else(|_| tempfile::tempdir_in(std::env::var_os("RINGFENCE_TEST_HOME").unwrap()))
-            .unwrap();
+        let home = std::env::var_os("RINGFENCE_TEST_HOME");
+        let top = tempfile::tempdir_in(home.unwrap_or_else(|| "/var/lib".into())).unwrap();
         std::fs::set_permissions(top.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let canonical = top.path().canonicalize().unwrap();
         let (project, neighbour) = (canonical.join("project"), canonical.join("neighbour"));
