@@ -228,6 +228,10 @@ impl Lowering<'_> {
                 }
                 _ => true,
             };
+            if !word.is_one_word() && !word.prefix().contains('=') {
+                // `test $x` may turn into `test -v 'a[$(cmd)]'`.
+                self.out.find(Code::Arithmetic, word.span);
+            }
             if !named {
                 continue;
             }
@@ -334,8 +338,8 @@ impl Lowering<'_> {
     ) -> Result<(), Refusal> {
         for (position, word) in words.iter().enumerate() {
             let text = word.prefix();
-            if word.holes.first().is_some_and(|hole| hole.at == 0) {
-                // It may be the option.
+            if !word.holes.is_empty() {
+                // It may be, or bring, the option.
                 self.out.find(Code::ComputedCode, command.span);
             }
             if !text.starts_with('-') || text.starts_with("--") {

@@ -275,6 +275,14 @@ const BYTES: &[u8] = b"\\'\"`$(){}[]<>|&;\n\t #!=*?@+-:/%^,~E0xP";
 
 /// Texts that have hidden commands from parsers before, or might.
 pub(crate) const SEEDS: &[&str] = &[
+    "read OPTIND <<E\na[${x:-\\$(PWN)}]\nE",
+    "compgen ${x@Q}-W '$(PWN)'",
+    "printf -`:`v 'a[$(PWN)]' x",
+    "test -v${x:- 'a[$(PWN)]'}",
+    "compgen ${x:--}W '$(PWN)'",
+    "printf ${x:--v RAND}OM '%s' 'a[$(PWN)]'",
+    "compgen -${x:-W '$(PWN)'}",
+    "x=a[${x:-\\$\\(PWN\\)}]; ((x))",
     "x='a[$''(PWN)]'; RANDOM=$x",
     "x='$'; y='(PWN)'; z=a[$x$y]; ((z))",
     ": ${x:='a[$(PWN)]'}; ((x))",
