@@ -275,6 +275,18 @@ const BYTES: &[u8] = b"\\'\"`$(){}[]<>|&;\n\t #!=*?@+-:/%^,~E0xP";
 
 /// Texts that have hidden commands from parsers before, or might.
 pub(crate) const SEEDS: &[&str] = &[
+    "declare -a 'x=($(PWN))'",
+    "x=(1); declare 'x=($(PWN))'",
+    "x=(1); y='($(PWN))'; declare \"x=$y\"",
+    "x=(1); y='($(PWN))'; declare x=$y",
+    "y='($(PWN))'; declare -a x=\"$y\"",
+    "declare -A 'x=([a]=$(PWN))'",
+    "readonly -a 'x=($(PWN))'",
+    "f() { local -a 'x=($(PWN))'; }; f",
+    "export -a 'x=($(PWN))'",
+    "x=(1); typeset +x 'x=($(PWN))'",
+    "declare -a 'x=([$(PWN)]=1)'",
+    "x=(1); x='($(PWN))'; PWN",
     "read OPTIND <<E\na[${x:-\\$(PWN)}]\nE",
     "compgen ${x@Q}-W '$(PWN)'",
     "printf -`:`v 'a[$(PWN)]' x",
