@@ -35,7 +35,7 @@ macro_rules! codes {
 codes! {
     /// `alias` gives a name new text, which changes how later lines are read.
     Alias = "alias",
-    /// A value is evaluated as arithmetic; a value like `a[$(cmd)]` then runs `cmd`.
+    /// A value is evaluated, as arithmetic, a subscript or an array; one like `a[$(cmd)]` then runs `cmd`.
     Arithmetic = "arithmetic",
     /// A variable is set for the shell itself.
     Assignment = "assignment",

@@ -221,12 +221,13 @@ fn judge(arena: &mut Arena, text: &str, tally: &mut Tally) {
     let named = named(&ir);
     if ran.iter().any(|marker| !named.contains(marker.as_str())) {
         let hole = format!("{text:?}\n    ran {ran:?}, named {named:?}");
-        println!("hole: {hole}");
         if ir.has(Code::Arithmetic) {
             // Marked: a value was evaluated. Rare, and worth a look.
+            println!("evaluated: {hole}");
             tally.evaluated += 1;
             return;
         }
+        println!("hole: {hole}");
         tally.holes.push(hole);
     }
 }

@@ -4,7 +4,7 @@ use super::Lowering;
 use super::code::OnError;
 use crate::interpreters::{self, Program};
 use crate::parse::{Builder, Reader};
-use crate::{Code, Command, Refusal, Span, Word};
+use crate::{Code, Command, HoleKind, Refusal, Span, Word};
 
 /// Variables that decide which code trusted programs run.
 const HIJACKS: &[&str] = &[
@@ -58,6 +58,9 @@ const CODE_VARIABLES: &[&str] = &[
     "PS4",
     "SHELLOPTS",
 ];
+
+/// Builtins that declare variables.
+const DECLARATIONS: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 
 /// Variables that evaluate what is assigned to them.
 const INTEGERS: &[&str] = &[
@@ -174,7 +177,7 @@ impl Lowering<'_> {
             "mapfile" | "readarray" | "complete" | "compgen" => {
                 self.callbacks(index, command, words)?;
             }
-            "declare" | "export" | "local" | "readonly" | "typeset" => {
+            _ if DECLARATIONS.contains(&name) => {
                 for word in words {
                     if let Some((name, _)) = word.text.split_once('=') {
                         assigned(self.out, name, word.span);
@@ -201,15 +204,11 @@ impl Lowering<'_> {
 
     /// `read 'a[$(cmd)]'` runs `cmd`; so do its relatives.
     fn subscripts(&mut self, words: &[Word], name: &str) {
+        let declares = DECLARATIONS.contains(&name);
         let evaluates_all = name == "let"
             || words.iter().any(|word| {
-                word.literal().is_some_and(|text| {
-                    matches!(
-                        name,
-                        "declare" | "local" | "typeset" | "export" | "readonly"
-                    ) && text.starts_with('-')
-                        && text.contains(['i', 'n'])
-                })
+                let flag = word.literal().filter(|text| text.starts_with(['-', '+']));
+                declares && flag.is_some_and(|text| text.contains(['a', 'A', 'i', 'n']))
             });
         let tests = matches!(name, "test" | "[");
         for (position, word) in words.iter().enumerate() {
@@ -228,6 +227,17 @@ impl Lowering<'_> {
                 }
                 _ => true,
             };
+            if declares
+                && (text_is_array(word)
+                    || word.holes.iter().any(|hole| hole.kind != HoleKind::Array))
+            {
+                // `declare -a 'x=($(cmd))'` runs `cmd`, and so does `x=(); declare x="$y"`.
+                self.out.find(Code::Arithmetic, word.span);
+            }
+            if !word.is_one_word() && !word.prefix().contains('=') {
+                // `test $x` may turn into `test -v 'a[$(cmd)]'`.
+                self.out.find(Code::Arithmetic, word.span);
+            }
             if !named {
                 continue;
             }
@@ -334,8 +344,8 @@ impl Lowering<'_> {
     ) -> Result<(), Refusal> {
         for (position, word) in words.iter().enumerate() {
             let text = word.prefix();
-            if word.holes.first().is_some_and(|hole| hole.at == 0) {
-                // It may be the option.
+            if !word.holes.is_empty() {
+                // It may be, or bring, the option.
                 self.out.find(Code::ComputedCode, command.span);
             }
             if !text.starts_with('-') || text.starts_with("--") {
@@ -359,6 +369,11 @@ impl Lowering<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether quoted text of a declaration is an array, which is then read again.
+fn text_is_array(word: &Word) -> bool {
+    word.text.contains("=(")
 }
 
 fn loads(word: &Word) -> bool {
