@@ -89,61 +89,6 @@ for path in (sys.argv[1], os.path.relpath(sys.argv[1]), "/tmp/link", "/proc/self
     });
 }
 
-/// The supervisor decides on a copy: an address that changes while it looks changes nothing.
-#[test]
-fn an_address_that_changes_under_way_reaches_nobody() {
-    const SCRIPT: &str = r#"
-import ctypes, os, socket, struct, sys, threading, time
-own, host = b"/tmp/own.sock", sys.argv[1].encode()
-server = socket.socket(socket.AF_UNIX)
-server.bind(own)
-server.listen(128)
-def serve():
-    while True:
-        server.accept()[0].close()
-threading.Thread(target=serve, daemon=True).start()
-libc = ctypes.CDLL(None, use_errno=True)
-size = 110
-buffer = ctypes.create_string_buffer(size)
-def address(path):
-    return (struct.pack("H", 1) + path).ljust(size, b"\0")
-good, bad = address(own), address(host)
-stop = False
-def flip():
-    while not stop:
-        ctypes.memmove(buffer, bad, size)
-        ctypes.memmove(buffer, good, size)
-threading.Thread(target=flip, daemon=True).start()
-tries = connected = 0
-end = time.time() + 5
-while time.time() < end:
-    client = socket.socket(socket.AF_UNIX)
-    if libc.connect(client.fileno(), buffer, size) == 0:
-        connected += 1
-    tries += 1
-    client.close()
-stop = True
-print(tries, connected)
-"#;
-    for_each_user(binaries!(), |world| {
-        let listeners = Listeners::start(&world.outside(""));
-        let host = world.outside("stream.sock");
-        let host = host.to_str().unwrap();
-        let done = world.run(&world.setup(), ["python3", "-c", SCRIPT, host]);
-        let counts: Vec<u32> = done
-            .text()
-            .split_whitespace()
-            .map(|count| count.parse().unwrap())
-            .collect();
-        let [tries, connected] = counts[..] else {
-            panic!("{}", done.stderr)
-        };
-        println!("{tries} tries, {connected} to the session's own socket");
-        assert!(tries > 1000 && connected > 10, "{tries} {connected}");
-        assert_eq!(listeners.arrived.settled(), 0, "somebody came through");
-    });
-}
-
 /// Where the usual services listen there is nothing to connect to, whatever the filter says.
 #[test]
 fn directories_of_services_are_empty() {

@@ -1,4 +1,5 @@
 //! The command models, as data. To add a command, add a row with its examples; the tests run them.
+// Long: one table, a row for each command.
 
 use crate::lower::options::Options;
 

@@ -1,4 +1,5 @@
 //! Scripts for the oracle: built from the grammar, from loose tokens, and by changing others.
+// Long: one generator for every construct of the language; split, no part could be read alone.
 
 /// A small, repeatable source of chance.
 pub(crate) struct Chance(u64);

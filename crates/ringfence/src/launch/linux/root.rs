@@ -381,8 +381,6 @@ impl RootBuild {
         let mask = process::set_umask(subject, 0);
         let scratch = self.scratch().map_err(|errno| (0, errno))?;
         process::set_umask(subject, mask);
-        // Before Linux 6.15 only what is attached can be cloned. It goes with the old root.
-        move_mount(subject, scratch.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
         let root = self
             .base(subject, scratch.as_fd())
             .map_err(|errno| (0, errno))?;
@@ -417,15 +415,21 @@ impl RootBuild {
 
     fn base(&self, subject: &Subject, scratch: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
         let harmless = Attributes::NOSUID | Attributes::NODEV;
+        // Before Linux 6.15 only what is attached can be cloned. It is put where nothing is looked
+        // up any more, not on the old root itself: there it would be taken off instead of that.
+        // It must not be in the clone of the host's tree, and goes with the old root.
+        let attach = || move_mount(subject, scratch, CWD, c"/proc");
         let (tree, set) = match self.base {
-            Access::None => (
-                open_tree(scratch, c"root", Reach::Single)?,
-                harmless | Attributes::RDONLY,
-            ),
-            access => (
-                open_tree(CWD, c"/", Reach::Recursive)?,
-                harmless | attributes(access),
-            ),
+            Access::None => {
+                attach()?;
+                let tree = open_tree(scratch, c"root", Reach::Single)?;
+                (tree, harmless | Attributes::RDONLY)
+            }
+            access => {
+                let tree = open_tree(CWD, c"/", Reach::Recursive)?;
+                attach()?;
+                (tree, harmless | attributes(access))
+            }
         };
         let change = Change::forbid(set).with_propagation(Propagation::Private);
         mount_setattr(subject, tree.as_fd(), c"", change, Reach::Recursive)?;
