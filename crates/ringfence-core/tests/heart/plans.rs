@@ -118,8 +118,6 @@ fn what_a_kernel_lacks_is_a_gap_and_not_a_weaker_plan() {
         gaps(&container, &agent).contains("the host's would be: read and execute"),
         "/tmp"
     );
-    let tracked = world.tool(r#"{ "preset": "track" }"#);
-    assert!(gaps(&container, &tracked).contains("processes are found by searching"));
     let bounded = world.tool(r#"{ "tmp": "host", "limits": { "tmp_size": "1GiB" } }"#);
     assert!(gaps(&full, &bounded).contains("cannot be bounded"));
     let mac = HostFacts::named("macos-15").unwrap();

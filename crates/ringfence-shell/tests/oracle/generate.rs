@@ -1,5 +1,7 @@
 //! Scripts for the oracle: built from the grammar, from loose tokens, and by changing others.
 
+// Long: one generator for one grammar, whose parts all call each other.
+
 /// A small, repeatable source of chance.
 pub(crate) struct Chance(u64);
 
