@@ -141,6 +141,10 @@ fn check_pins(policy: &Policy, plan: &Plan) {
 
 fn check_order(plan: &Plan) {
     let (_, mounts) = root(plan);
+    // Links come last: they need what they lead to, and nothing needs them.
+    let links = |mount: &&Mount| matches!(mount.kind, MountKind::Alias { .. });
+    assert!(mounts.is_sorted_by_key(|mount| links(&mount)));
+    let mounts: Vec<&Mount> = mounts.iter().filter(|mount| !links(mount)).collect();
     for (index, mount) in mounts.iter().enumerate() {
         for earlier in &mounts[..index] {
             assert!(

@@ -1,6 +1,8 @@
 //! The command models, as data. To add a command, add a row with its examples; the tests run them.
 // Long: one table, a row for each command.
 
+// Long: one table, which is easier to read whole.
+
 use crate::lower::options::Options;
 
 /// What one command writes.

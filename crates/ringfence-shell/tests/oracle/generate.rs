@@ -1,6 +1,8 @@
 //! Scripts for the oracle: built from the grammar, from loose tokens, and by changing others.
 // Long: one generator for every construct of the language; split, no part could be read alone.
 
+// Long: one generator for one grammar, whose parts all call each other.
+
 /// A small, repeatable source of chance.
 pub(crate) struct Chance(u64);
 

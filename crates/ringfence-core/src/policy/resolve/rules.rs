@@ -76,7 +76,10 @@ impl Builder<'_> {
         let name = AbsPath::parse(written).ok();
         if let Some(name) = name.filter(|name| granted && name != path) {
             let path = path.clone();
-            self.aliases.push(Alias { name, path });
+            let alias = Alias { name, path };
+            if !self.aliases.contains(&alias) {
+                self.aliases.push(alias);
+            }
         }
     }
 
