@@ -53,6 +53,7 @@ fn a_link_that_a_project_brings_along_grants_nothing() {
         for (name, keys) in [
             (".git", r#""git": "hidden""#),
             (".git", r#""git": "read""#),
+            // What makes git run something is protected inside it.
             (".git", r#""git": "write""#),
             (".vscode", ""),
         ] {

@@ -18,6 +18,7 @@ fn no_socket_of_the_host_is_reached_by_any_call() {
             denied(op!["unix", &stream], "EACCES"),
             denied(op!["unix-datagram", &dgram], "EACCES"),
             denied(op!["unix-pair", &dgram], "EACCES"),
+            // It exists, but not in this network namespace.
             denied(op!["abstract", &listeners.abstract_name], "ECONNREFUSED"),
         ];
         let free = world.probe(refused.iter().enumerate().flat_map(|(index, each)| {
@@ -45,6 +46,101 @@ fn no_socket_of_the_host_is_reached_by_any_call() {
             let name = case(&refused[3].operation, "", "ECONNREFUSED");
             world.check_confined(&open, &[name]);
         }
+    });
+}
+
+/// Processes inside may use sockets among themselves: at a path of their own, and by name.
+#[test]
+fn sockets_among_the_sessions_own_processes_work() {
+    const SCRIPT: &str = r#"
+import os, socket, sys, threading
+def echo(address, kind=socket.SOCK_STREAM):
+    server = socket.socket(socket.AF_UNIX, kind)
+    server.bind(address)
+    server.listen(1)
+    def serve():
+        peer, _ = server.accept()
+        peer.sendall(peer.recv(9))
+    threading.Thread(target=serve, daemon=True).start()
+    client = socket.socket(socket.AF_UNIX, kind)
+    client.connect(address)
+    client.sendall(b"hello")
+    return client.recv(9).decode()
+print(echo("/tmp/own.sock"), echo("/tmp/own.seq", socket.SOCK_SEQPACKET), echo(b"\0own"))
+os.chdir("/tmp")
+print(echo("relative.sock"))
+os.symlink(sys.argv[1], "/tmp/link")
+for path in (sys.argv[1], os.path.relpath(sys.argv[1]), "/tmp/link", "/proc/self/root" + sys.argv[1]):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        print("reached", path)
+    except OSError as error:
+        print(error.errno)
+"#;
+    for_each_user(binaries!(), |world| {
+        let listeners = Listeners::start(&world.outside(""));
+        let host = world.outside("stream.sock");
+        let host = host.to_str().unwrap();
+        let done = world.run(&world.setup(), ["python3", "-c", SCRIPT, host]);
+        // The last leads through a `self` that is the supervisor's own, and so nowhere.
+        let expected = "hello hello hello\nhello\n13\n13\n13\n2";
+        assert_eq!(done.text(), expected, "{}", done.stderr);
+        assert_eq!(listeners.arrived.settled(), 0, "somebody came through");
+    });
+}
+
+/// The supervisor decides on a copy: an address that changes while it looks changes nothing.
+#[test]
+fn an_address_that_changes_under_way_reaches_nobody() {
+    const SCRIPT: &str = r#"
+import ctypes, os, socket, struct, sys, threading, time
+own, host = b"/tmp/own.sock", sys.argv[1].encode()
+server = socket.socket(socket.AF_UNIX)
+server.bind(own)
+server.listen(128)
+def serve():
+    while True:
+        server.accept()[0].close()
+threading.Thread(target=serve, daemon=True).start()
+libc = ctypes.CDLL(None, use_errno=True)
+size = 110
+buffer = ctypes.create_string_buffer(size)
+def address(path):
+    return (struct.pack("H", 1) + path).ljust(size, b"\0")
+good, bad = address(own), address(host)
+stop = False
+def flip():
+    while not stop:
+        ctypes.memmove(buffer, bad, size)
+        ctypes.memmove(buffer, good, size)
+threading.Thread(target=flip, daemon=True).start()
+tries = connected = 0
+end = time.time() + 5
+while time.time() < end:
+    client = socket.socket(socket.AF_UNIX)
+    if libc.connect(client.fileno(), buffer, size) == 0:
+        connected += 1
+    tries += 1
+    client.close()
+stop = True
+print(tries, connected)
+"#;
+    for_each_user(binaries!(), |world| {
+        let listeners = Listeners::start(&world.outside(""));
+        let host = world.outside("stream.sock");
+        let host = host.to_str().unwrap();
+        let done = world.run(&world.setup(), ["python3", "-c", SCRIPT, host]);
+        let counts: Vec<u32> = done
+            .text()
+            .split_whitespace()
+            .map(|count| count.parse().unwrap())
+            .collect();
+        let [tries, connected] = counts[..] else {
+            panic!("{}", done.stderr)
+        };
+        println!("{tries} tries, {connected} to the session's own socket");
+        assert!(tries > 1000 && connected > 10, "{tries} {connected}");
+        assert_eq!(listeners.arrived.settled(), 0, "somebody came through");
     });
 }
 

@@ -4,7 +4,8 @@
 //! nothing on `PATH` but marker programs that write their own names down, as an unprivileged user where
 //! the tests run as root, under limits on time, processes and file size. A *hole* is a marker that ran
 //! although the text was accepted, no command of the IR has its name, and nothing in the IR is marked
-//! as computed. One hole fails the test.
+//! as computed. One hole fails the test. Values that arithmetic evaluates (`x='a[$(cmd)]'; ((x))`) are
+//! marked `arithmetic`, and counted apart.
 //!
 //! The normal run is short. `RINGFENCE_ORACLE_SAMPLES=100000` asks for that many samples in which a
 //! marker ran, `RINGFENCE_ORACLE_SEED=n` for another seed.
@@ -115,6 +116,9 @@ impl Arena {
 
     fn clean(&self) -> PathBuf {
         let work = self.root.path().join("work");
+        if fs::read_dir(&work).is_ok_and(|mut entries| entries.next().is_none()) {
+            return work;
+        }
         let _ = fs::remove_dir_all(&work);
         fs::create_dir(&work).unwrap();
         fs::set_permissions(&work, Permissions::from_mode(0o777)).unwrap();
@@ -144,7 +148,6 @@ impl Arena {
         }
         let mut child = command.spawn().unwrap();
         let start = Instant::now();
-        let mut pause = Duration::from_micros(200);
         let finished = loop {
             if child.try_wait().unwrap().is_some() {
                 break true;
@@ -152,10 +155,14 @@ impl Arena {
             if start.elapsed() > PATIENCE {
                 break false;
             }
-            thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(5));
+            let soon = start.elapsed() < Duration::from_millis(20);
+            thread::sleep(Duration::from_micros(if soon { 300 } else { 5000 }));
         };
-        let lingers = text.contains(['&', '>']) || text.contains("coproc");
+        let lone = text.replace("&&", "").replace(">&", "").replace("&>", "");
+        let lingers = lone.contains('&')
+            || [">(", "<(", "coproc"]
+                .iter()
+                .any(|part| text.contains(part));
         if finished && lingers {
             thread::sleep(Duration::from_millis(3));
         }
@@ -186,6 +193,7 @@ struct Tally {
     run: usize,
     marked: usize,
     computed: usize,
+    evaluated: usize,
     holes: Vec<String>,
 }
 
@@ -214,6 +222,11 @@ fn judge(arena: &mut Arena, text: &str, tally: &mut Tally) {
     if ran.iter().any(|marker| !named.contains(marker.as_str())) {
         let hole = format!("{text:?}\n    ran {ran:?}, named {named:?}");
         println!("hole: {hole}");
+        if ir.has(Code::Arithmetic) {
+            // Marked: a value was evaluated. Rare, and worth a look.
+            tally.evaluated += 1;
+            return;
+        }
         tally.holes.push(hole);
     }
 }
@@ -226,7 +239,7 @@ fn bash_runs_nothing_that_is_not_seen() {
         Path::new("/bin/bash").is_file(),
         "the oracle is bash, and there is none"
     );
-    let workers = 2;
+    let workers = 4;
     let tallies: Vec<Tally> = thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|worker| {
@@ -239,7 +252,7 @@ fn bash_runs_nothing_that_is_not_seen() {
                         }
                     }
                     let mut chance = Chance::new(seed.wrapping_mul(31).wrapping_add(worker));
-                    while tally.marked < wanted / 2
+                    while tally.marked < wanted / 4
                         && tally.generated < wanted * 40 + 4000
                         && tally.holes.len() < 20
                     {
@@ -264,11 +277,12 @@ fn bash_runs_nothing_that_is_not_seen() {
     let sum = |count: fn(&Tally) -> usize| tallies.iter().map(count).sum::<usize>();
     let marked = sum(|tally| tally.marked);
     println!(
-        "seed {seed}: {} generated, {} refused, {} computed, {} run by bash, a marker ran in {marked}",
+        "seed {seed}: {} generated, {} refused, {} computed, {} run by bash, a marker ran in {marked}, {} by evaluating a value",
         sum(|tally| tally.generated),
         sum(|tally| tally.refused),
         sum(|tally| tally.computed),
         sum(|tally| tally.run),
+        sum(|tally| tally.evaluated),
     );
     let holes: Vec<_> = tallies.iter().flat_map(|tally| &tally.holes).collect();
     assert!(holes.is_empty(), "{} holes", holes.len());

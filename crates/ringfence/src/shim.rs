@@ -38,6 +38,7 @@ pub fn run_if_asked() {
 
 /// Whether [`run_if_asked`] was called: if not, the same program started again would not be a
 /// second stage but itself.
+#[cfg(target_os = "linux")]
 pub(crate) fn can_be_asked() -> bool {
     CAN_BE_ASKED.load(Ordering::Relaxed)
 }

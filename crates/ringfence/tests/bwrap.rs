@@ -4,7 +4,10 @@
 //! harness: `--exact NAME` runs one test.
 #![allow(
     clippy::print_stdout,
+    clippy::expect_used,
+    clippy::panic,
     clippy::tests_outside_test_module,
+    clippy::unwrap_used,
     clippy::exit,
     reason = "a test program with a main of its own"
 )]

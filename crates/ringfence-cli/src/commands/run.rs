@@ -22,18 +22,41 @@ use crate::output::{answer, answer_json, complain, tell, visible};
 use crate::print::plan::{self, Detail, gaps_by_reason};
 use crate::print::policy::ignored;
 use crate::print::verdict::shell_word;
+use crate::record::Record;
 
 /// How much of what is ignored is said before every run.
 const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
-    match prepare(arguments) {
-        Ok(code) => code,
-        Err(exit) => exit.into(),
+    let mut record = match Record::open(arguments) {
+        Ok(record) => record,
+        Err(error) => {
+            complain(&with_causes(&error), None);
+            return Exit::Refused.into();
+        }
+    };
+    match prepare(arguments, &mut record) {
+        Ok(Ran::Command(report)) => {
+            record.end(&report);
+            ExitCode::from(report.cause.exit_status())
+        }
+        Ok(Ran::Nothing(exit)) => exit.into(),
+        Err(exit) => {
+            record.refused(exit);
+            exit.into()
+        }
     }
 }
 
-fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
+/// What came of a run that nothing was wrong with.
+enum Ran {
+    /// The command was started, and has ended.
+    Command(Report),
+    /// Nothing was to be started.
+    Nothing(Exit),
+}
+
+fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
     let scene = Scene::set(
         Kind::Tool,
         Purpose::Start,
@@ -67,18 +90,10 @@ fn prepare(arguments: &RunArguments) -> Result<ExitCode, Exit> {
         if written == Exit::Success && !plan.may_launch() {
             return Err(Exit::Refused);
         }
-        return Ok(written.into());
-    }
-    if arguments.report.is_some() || arguments.json_fd.is_some() {
-        // Somebody will wait for it: better nothing than a run without its record.
-        complain(
-            "this version cannot write a report yet",
-            Some("leave out `--report` and `--json-fd`"),
-        );
-        return Err(Exit::Refused);
+        return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
-    launch(&policy, arguments)
+    launch(&policy, arguments, record).map(Ran::Command)
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
@@ -122,26 +137,30 @@ fn refuse(planned: &Planned) {
 }
 
 /// Starts the command and waits for its end. The exit status is the command's own.
-fn launch(policy: &Policy, options: &RunArguments) -> Result<ExitCode, Exit> {
+fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Result<Report, Exit> {
     let mut planned = Planned::new(policy, options.engine.engine);
     // Twice at most: a plan that was made thoroughly is never reconsidered.
     let report = loop {
+        record.planned(policy, planned.plan());
         if let Some(weaker) = options.engine.weaker_than_required(planned.plan()) {
             complain(&weaker, Some("`ringfence doctor` says why"));
+            record.because(weaker);
             return Err(Exit::Refused);
         }
         if !planned.plan().may_launch() {
             refuse(&planned);
+            record.because("this host cannot enforce the policy");
             return Err(Exit::Refused);
         }
-        let refusal = match session(policy, planned.plan(), options) {
+        let refusal = match session(policy, planned.plan(), options, record) {
             Ok(report) => break report,
             Err(refusal) => refusal,
         };
-        match planned.reconsidered(&refusal, policy, options.engine.engine) {
-            Some(again) => planned = again,
-            None => return Err(explain_refusal(&refusal)),
-        }
+        let Some(again) = planned.reconsidered(&refusal, policy, options.engine.engine) else {
+            record.because(with_causes(&refusal));
+            return Err(explain_refusal(&refusal));
+        };
+        planned = again;
     };
     for name in &report.names {
         let shown = printable_path(&name.path);
@@ -158,10 +177,15 @@ fn launch(policy: &Policy, options: &RunArguments) -> Result<ExitCode, Exit> {
     if report.cause == Cause::WallTime {
         tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
     }
-    Ok(ExitCode::from(report.cause.exit_status()))
+    Ok(report)
 }
 
-fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Report, LaunchError> {
+fn session(
+    policy: &Policy,
+    plan: &Plan,
+    options: &RunArguments,
+    record: &mut Record,
+) -> Result<Report, LaunchError> {
     let refused = |what: &str, source| LaunchError::Prepare {
         what: what.to_owned(),
         source,
@@ -175,12 +199,13 @@ fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Repor
         environment: std::env::vars_os().collect(),
     };
     let mut asked = Options::default();
-    if options.verbose > 1 {
+    if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
     let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
     let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
     let running = prepared.spawn()?;
+    record.start(&running, &options.command, &command.directory);
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let (rule, lost) = (&gap.rule, &gap.lost);
@@ -191,7 +216,8 @@ fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Repor
     if options.verbose > 0 {
         tell(&format!("ringfence: {} holds\n", plan.engine()));
     }
-    for (step, took) in running.timeline() {
+    let timeline = running.timeline().iter();
+    for (step, took) in timeline.filter(|_| options.verbose > 1) {
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
     running
@@ -199,14 +225,20 @@ fn session(policy: &Policy, plan: &Plan, options: &RunArguments) -> Result<Repor
         .map_err(|source| refused("wait for the session", source))
 }
 
-fn explain_refusal(error: &LaunchError) -> Exit {
+/// An error and everything that led to it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(error) = cause {
         text.push_str(": ");
         text.push_str(&error.to_string());
         cause = error.source();
     }
+    text
+}
+
+fn explain_refusal(error: &LaunchError) -> Exit {
+    let text = with_causes(error);
     let hint = match error {
         LaunchError::Directory { .. } => {
             Some("start it somewhere else, or grant the directory with `--read` or `--write`")

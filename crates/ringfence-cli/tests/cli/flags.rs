@@ -145,19 +145,6 @@ fn what_is_typed_wrong_is_usage() {
 }
 
 #[test]
-fn a_report_that_would_not_be_written_is_refused() {
-    let world = World::new();
-    for flags in [["--report", "report.json"], ["--json-fd", "3"]] {
-        let mut arguments = vec!["run"];
-        arguments.extend(flags);
-        arguments.extend(["--", "true"]);
-        let ran = world.run(&arguments);
-        assert_eq!(ran.code, Some(125), "{}", ran.golden());
-        assert!(ran.errors.contains("report"), "{}", ran.errors);
-    }
-}
-
-#[test]
 fn a_slip_is_recognised() {
     let world = World::new();
 

@@ -20,6 +20,8 @@ mod place;
 #[cfg(test)]
 mod plan;
 #[cfg(test)]
+mod report;
+#[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod world;

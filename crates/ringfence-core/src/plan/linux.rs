@@ -38,7 +38,6 @@ pub(super) fn compile(
     limits(policy, facts, draft);
     if policy.only_tracks() {
         draft.acts.push(Act::Init);
-        survivors(policy, facts, draft);
         tmp_size(policy, Engine::Track, draft);
         return Engine::Track;
     }

@@ -59,6 +59,11 @@ const CODE_VARIABLES: &[&str] = &[
     "SHELLOPTS",
 ];
 
+/// Variables that evaluate what is assigned to them.
+const INTEGERS: &[&str] = &[
+    "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM",
+];
+
 /// Builtins that evaluate a subscript in the names they are given.
 const SUBSCRIPTS: &[&str] = &[
     "[",
@@ -79,7 +84,7 @@ const SUBSCRIPTS: &[&str] = &[
 ];
 
 /// Notes that `name` is set.
-pub(super) fn assigned(out: &mut Builder, name: &str, span: Span) {
+pub(crate) fn assigned(out: &mut Builder, name: &str, span: Span) {
     let name = name.trim_end_matches('+');
     let name = name.split('[').next().unwrap_or(name);
     if HIJACKS.contains(&name)
@@ -88,6 +93,9 @@ pub(super) fn assigned(out: &mut Builder, name: &str, span: Span) {
             .any(|prefix| name.starts_with(prefix))
     {
         out.find(Code::EnvironmentHijack, span);
+    }
+    if INTEGERS.contains(&name) {
+        out.find(Code::Arithmetic, span);
     }
     if CODE_VARIABLES.contains(&name) || name.starts_with("BASH_FUNC_") {
         out.find(Code::ComputedCode, span);
@@ -213,11 +221,10 @@ impl Lowering<'_> {
                         })
                 }
                 "printf" => {
-                    position > 0
-                        && words
-                            .get(position - 1)
-                            .is_some_and(|word| word.literal() == Some("-v"))
-                        || word.prefix().starts_with("-v")
+                    let before = position.checked_sub(1).and_then(|before| words.get(before));
+                    let option =
+                        |word: &Word| word.literal() == Some("-v") || !word.holes.is_empty();
+                    before.is_some_and(option) || word.prefix().starts_with("-v")
                 }
                 _ => true,
             };
@@ -273,13 +280,13 @@ impl Lowering<'_> {
 
     /// The text of an alias; it only counts once aliases are on, and then it may be half a command.
     fn alias(&mut self, index: usize, command: &Command, word: &Word) -> Result<(), Refusal> {
-        let Some((_, value)) = word.text.split_once('=') else {
-            return Ok(());
-        };
         if !word.holes.is_empty() {
             self.out.find(Code::ComputedCode, word.span);
             return Ok(());
         }
+        let Some((_, value)) = word.text.split_once('=') else {
+            return Ok(());
+        };
         if self.depth > 0 {
             // `sh` may be bash in its POSIX mode, where aliases are on.
             self.out.find(Code::ComputedCode, word.span);
@@ -327,6 +334,10 @@ impl Lowering<'_> {
     ) -> Result<(), Refusal> {
         for (position, word) in words.iter().enumerate() {
             let text = word.prefix();
+            if word.holes.first().is_some_and(|hole| hole.at == 0) {
+                // It may be the option.
+                self.out.find(Code::ComputedCode, command.span);
+            }
             if !text.starts_with('-') || text.starts_with("--") {
                 continue;
             }

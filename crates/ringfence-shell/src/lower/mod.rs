@@ -16,6 +16,8 @@ mod runners;
 mod shells;
 pub(crate) mod wrappers;
 
+pub(crate) use builtins::assigned;
+
 use crate::parse::Builder;
 use crate::{Code, Command, Hole, HoleKind, Refusal, RefusalKind, Span, Word, Yields};
 
@@ -71,7 +73,7 @@ fn quoted_code(out: &mut Builder) {
 impl Lowering<'_> {
     fn command(&mut self, index: usize, command: &Command) -> Result<(), Refusal> {
         for assignment in &command.assignments {
-            builtins::assigned(self.out, &assignment.name, assignment.value.span);
+            assigned(self.out, &assignment.name, assignment.value.span);
         }
         let Some(first) = command.words.first() else {
             return Ok(());

@@ -143,6 +143,9 @@ impl Parser<'_, '_> {
                     if self.at(1) == b'\n' {
                         self.line_inside()?;
                     }
+                    if matches!(self.at(1), b'$' | b'`') {
+                        self.quoted_code(self.pos);
+                    }
                     self.pos += 2;
                 }
                 b'$' => match self.at(1) {

@@ -3,6 +3,7 @@
 use super::list::{Need, Reserved, Stop, Stops};
 use super::word::Place;
 use super::{Parsed, Parser, ends_word, is_name_part, is_name_start};
+use crate::lower::assigned;
 use crate::{BlockKind, Code, RefusalKind};
 
 impl Parser<'_, '_> {
@@ -142,9 +143,13 @@ impl Parser<'_, '_> {
         if !is_name_start(self.peek()) {
             return self.refuse(RefusalKind::Unexpected);
         }
+        let start = self.pos;
         while is_name_part(self.peek()) {
             self.pos += 1;
         }
+        let name = String::from_utf8_lossy(self.src.get(start..self.pos).unwrap_or_default());
+        let span = self.since(start);
+        assigned(self.out, &name, span);
         let continued = self.peek() == b'\\' && self.at(1) == b'\n';
         if ends_word(self.peek()) || continued {
             Ok(())

@@ -173,7 +173,12 @@ impl Parser<'_, '_> {
         loop {
             match self.peek() {
                 0 => return Ok(()),
-                b'\\' => self.pos += if self.at(1) == 0 { 1 } else { 2 },
+                b'\\' => {
+                    if matches!(self.at(1), b'$' | b'`') {
+                        self.quoted_code(self.pos);
+                    }
+                    self.pos += if self.at(1) == 0 { 1 } else { 2 };
+                }
                 b'$' => self.dollar(&mut ignored, Quote::Heredoc)?,
                 b'`' => self.backticks(&mut ignored, Quote::Heredoc)?,
                 _ => self.pos += 1,

@@ -56,6 +56,24 @@ impl WordBuf {
         self.holes.insert(place, hole);
     }
 
+    /// Whether the literal text holds code, or the beginning of some: `'$''(cmd)'`, `'$'`.
+    fn may_become_code(&self) -> bool {
+        let open = |at: usize| {
+            // Holes are in order of place.
+            let before_hole = self
+                .holes
+                .binary_search_by_key(&(at + 1), |hole| hole.at as usize);
+            let last = at + 1 == self.text.len();
+            last || before_hole.is_ok() || matches!(self.text.get(at + 1), Some(b'(' | b'{'))
+        };
+        let mut dollars = self
+            .text
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'$');
+        self.text.contains(&b'`') || dollars.any(|(at, _)| open(at))
+    }
+
     pub(super) fn finish(self, parser: &Parser<'_, '_>, start: usize) -> Word {
         self.into_word(parser.since(start))
     }
@@ -163,6 +181,9 @@ impl Parser<'_, '_> {
             }
         }
         self.word_end = self.pos;
+        if buf.may_become_code() {
+            self.quoted_code(start);
+        }
         Ok(buf.finish(self, start))
     }
 

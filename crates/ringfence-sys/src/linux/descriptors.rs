@@ -53,15 +53,15 @@ fn close_range(first: u32, last: u32, flags: usize) -> Result<(), Errno> {
     .map(|_zero| ())
 }
 
-/// A copy, closed by exec, of what this process was started with under `number`.
+/// A copy, closed by exec, of what is open under `number`.
 ///
-/// For a second stage: it knows only by number what its starter left open for it. The number
-/// itself stays open until everything else is closed.
+/// For descriptors that are known by their numbers alone: those that a starter left open, and
+/// those that a user names. The number itself is left as it is.
 ///
 /// # Errors
 ///
 /// [`Errno::BADF`] if nothing is open under that number.
-pub fn inherited(_subject: &Subject, number: u32) -> Result<OwnedFd, Errno> {
+pub fn copy_of(number: u32) -> Result<OwnedFd, Errno> {
     const ABOVE_STANDARD: usize = 3;
     let words = [
         number as usize,

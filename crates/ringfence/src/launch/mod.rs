@@ -19,6 +19,7 @@ pub use unsupported::{Prepared, Running, Signals, prepare};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, Step};
 use serde::Serialize;
@@ -70,22 +71,27 @@ impl Cause {
     }
 }
 
-/// How a session ended, and what happened in it.
-#[derive(Clone, Debug, Serialize)]
+/// How a session ended, and what happened in it; [`crate::report`] has it as JSON.
+#[derive(Clone, Debug)]
 pub struct Report {
     /// What held the walls up.
     pub engine: Engine,
     /// How the command ended.
-    #[serde(flatten)]
     pub cause: Cause,
     /// Rules that did not hold, where that was allowed.
     pub gaps: Vec<Gap>,
     /// Protected names that appeared during the session, and where they were put.
     pub names: Vec<NameFound>,
+    /// How long each step of the launch took, if that was asked for.
+    pub timeline: Vec<(Step, Duration)>,
+    /// When the command started.
+    pub started: SystemTime,
+    /// When the session was over.
+    pub ended: SystemTime,
 }
 
 /// A protected name that the session made.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct NameFound {
     /// The name.
     pub path: PathBuf,

@@ -156,7 +156,7 @@ fn broken(plan: &Plan) -> Vec<Broken> {
     out
 }
 
-fn layers_of(plan: &Plan) -> String {
+pub(crate) fn layers_of(plan: &Plan) -> String {
     let rules = plan.acts().iter().find_map(|act| {
         if let Act::Landlock(rules) = act {
             Some(rules.abi)

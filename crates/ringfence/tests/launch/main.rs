@@ -2,7 +2,10 @@
 //! is root, as a plain user as well.
 #![cfg(target_os = "linux")]
 #![allow(
+    clippy::expect_used,
+    clippy::panic,
     clippy::tests_outside_test_module,
+    clippy::unwrap_used,
     reason = "the whole crate is a test module"
 )]
 

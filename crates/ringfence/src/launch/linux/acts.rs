@@ -142,12 +142,25 @@ fn load_filter(
         Err(Errno::INVAL) => seccomp::load_with_listener(subject, program, Load::empty())?,
         other => other?,
     };
-    sockets::send(supervisor, b"l", &[listener.as_fd()])
+    sockets::send(supervisor, b"l", &[listener.as_fd()])?;
+    // The supervisor has it now; nothing else goes over this socket.
+    let number = supervisor.as_raw_fd().unsigned_abs();
+    descriptors::close_between(subject, number, number)
 }
 
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
     for (resource, limit) in limits {
-        process::set_limit(subject, *resource, *limit)?;
+        // A bound that the caller has already is as good, and may not be raised.
+        let stricter = match (limit.maximum, process::limit(*resource).maximum) {
+            (Some(asked), Some(had)) => Some(asked.min(had)),
+            (asked, None) => asked,
+            (None, had) => had,
+        };
+        let limit = Limit {
+            current: stricter,
+            maximum: stricter,
+        };
+        process::set_limit(subject, *resource, limit)?;
     }
     Ok(())
 }
@@ -215,9 +228,7 @@ impl LandlockBuild {
     fn restrict(&self, subject: &Subject) -> Result<(), Refused> {
         let whole = |errno| (0, errno);
         let ruleset = Ruleset::new(self.abi, self.handled).map_err(whole)?;
-        let mut number = 0;
-        for (path, rights) in &self.rules {
-            number += 1;
+        for (number, (path, rights)) in (1..).zip(&self.rules) {
             files::pin_exact(CWD, path)
                 .and_then(|object| ruleset.allow_path(object.as_fd(), *rights))
                 .map_err(|errno| (number, errno))?;

@@ -82,8 +82,8 @@ fn inside() -> Inside {
         ),
     ];
     Inside {
-        start: StartArea::of_this_program().unwrap(),
         boundary: Boundary::PidNamespace,
+        start: StartArea::of_this_program().unwrap(),
         acts,
         fail_at: Some(Step::Init),
         directory: c"/project".to_owned(),

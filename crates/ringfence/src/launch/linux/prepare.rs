@@ -69,19 +69,7 @@ pub fn prepare(
         streams::check(policy)?;
     }
     let mut environment = environment(policy, command)?;
-    let tmp = match plan.engine() {
-        Engine::Landlock => Some(SessionTmp::new(&mut environment)?),
-        _ => None,
-    };
-    let mut acts = Vec::new();
-    let mut namespaces = Namespaces::empty();
-    let mut wall = None;
-    let mut names = Vec::new();
-    let mut asked_over = None;
-    let mut bwrap = match plan.engine() {
-        Engine::Bwrap => Some(Bwrap::new(policy.project())?),
-        _ => None,
-    };
+    let mut gathered = Gathered::new(policy, plan, &mut environment)?;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -94,71 +82,9 @@ pub fn prepare(
                 source: Errno::IO.into(),
             });
         }
-        if let Some(bwrap) = &mut bwrap {
-            match bwrap.take(act)? {
-                Taken::ButFor(ready) => {
-                    acts.push((step, ready));
-                    continue;
-                }
-                Taken::No => {}
-                Taken::Whole => continue,
-            }
-        }
-        match act {
-            Act::Namespaces { network } => {
-                namespaces = Namespaces::USER
-                    | Namespaces::MOUNT
-                    | Namespaces::PID
-                    | Namespaces::IPC
-                    | Namespaces::UTS
-                    | Namespaces::CGROUP;
-                if *network == NetworkNamespace::Own {
-                    namespaces |= Namespaces::NET;
-                }
-            }
-            Act::Names { absent } => {
-                names = free_names(absent)?;
-            }
-            Act::Limits { bounds } => {
-                let mut limits = Vec::new();
-                for (name, bound) in bounds {
-                    if *name == LimitName::Wall {
-                        wall = Some(*bound);
-                    } else if let Some(resource) = resource(*name) {
-                        limits.push((resource, exactly(*bound)));
-                    }
-                }
-                if plan.engine() != Engine::Track {
-                    // Exactly one: a host that pipes dumps into a program skips those of this
-                    // size only, and no handler outside may be made to look at what runs inside.
-                    limits.push((LimitedResource::Core, exactly(1)));
-                }
-                acts.push((step, Ready::Limits(limits)));
-            }
-            other => {
-                if let Some(mut ready) = ready(other)? {
-                    if let (Ready::Landlock(build), Some(tmp)) = (&mut ready, &tmp) {
-                        build.allow_writing(tmp.path())?;
-                    }
-                    if let (Ready::Seccomp(_, inner), Act::Seccomp(spec)) = (&mut ready, other)
-                        && spec.unix == UnixSockets::Brokered
-                    {
-                        let (outer_end, inner_end) =
-                            sockets::pair().map_err(|errno| refused("open a socket", errno))?;
-                        *inner = Some(inner_end);
-                        asked_over = Some(outer_end);
-                    }
-                    acts.push((step, ready));
-                }
-            }
-        }
+        gathered.take(act)?;
     }
-    let restricted = plan.engine() != Engine::Track;
-    if restricted && !acts.iter().any(|(step, _)| *step == Step::Limits) {
-        let no_dumps = vec![(LimitedResource::Core, exactly(1))];
-        acts.push((Step::Limits, Ready::Limits(no_dumps)));
-        acts.sort_by_key(|(step, _)| *step);
-    }
+    gathered.finish();
     let directory = directory(policy, &command.directory)?;
     let programs = programs(command, &environment)?;
     let (failure, failure_inside) = pipe("open a pipe")?;
@@ -177,7 +103,7 @@ pub fn prepare(
             source: errno.into(),
         })?,
         timeline: timeline_inside,
-        acts,
+        acts: gathered.acts,
         fail_at: options.fail_at,
         directory,
         programs,
@@ -188,19 +114,147 @@ pub fn prepare(
         outer: Some([failure.as_raw_fd(), end.as_raw_fd()]),
     };
     Ok(Prepared {
-        bwrap,
+        bwrap: gathered.bwrap,
         inside,
-        namespaces,
+        namespaces: gathered.namespaces,
         failure,
         end,
-        wall,
-        names,
+        wall: gathered.wall,
+        names: gathered.names,
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
-        tmp,
+        tmp: gathered.tmp,
         timeline,
-        asked_over,
+        asked_over: gathered.asked_over,
     })
+}
+
+/// What the acts of a plan come to, act by act.
+struct Gathered {
+    engine: Engine,
+    acts: Vec<(Step, Ready)>,
+    namespaces: Namespaces,
+    wall: Option<u64>,
+    names: Vec<PathBuf>,
+    tmp: Option<SessionTmp>,
+    /// Over which the filter's listener will come.
+    asked_over: Option<OwnedFd>,
+    bwrap: Option<Bwrap>,
+}
+
+impl Gathered {
+    fn new(
+        policy: &Policy,
+        plan: &Plan,
+        environment: &mut Vec<CString>,
+    ) -> Result<Self, LaunchError> {
+        let engine = plan.engine();
+        let tmp = (engine == Engine::Landlock).then(|| SessionTmp::new(environment));
+        let bwrap = (engine == Engine::Bwrap).then(|| Bwrap::new(policy.project()));
+        Ok(Self {
+            engine,
+            acts: Vec::new(),
+            namespaces: Namespaces::empty(),
+            wall: None,
+            names: Vec::new(),
+            tmp: tmp.transpose()?,
+            asked_over: None,
+            bwrap: bwrap.transpose()?,
+        })
+    }
+
+    fn take(&mut self, act: &Act) -> Result<(), LaunchError> {
+        let step = act.step();
+        if let Some(bwrap) = &mut self.bwrap {
+            match bwrap.take(act)? {
+                Taken::ButFor(ready) => {
+                    self.acts.push((step, ready));
+                    return Ok(());
+                }
+                Taken::No => {}
+                Taken::Whole => return Ok(()),
+            }
+        }
+        match act {
+            Act::Namespaces { network } => self.namespaces = namespaces(*network),
+            Act::Names { absent } => self.names = free_names(absent)?,
+            Act::Limits { bounds } => self.limits(bounds),
+            other => {
+                if let Some(mut ready) = ready(other)? {
+                    self.complete(&mut ready, other)?;
+                    self.acts.push((step, ready));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&mut self, bounds: &[(LimitName, u64)]) {
+        let mut limits = Vec::new();
+        for (name, bound) in bounds {
+            if *name == LimitName::Wall {
+                self.wall = Some(*bound);
+            } else if let Some(resource) = resource(*name) {
+                limits.push((resource, exactly(*bound)));
+            }
+        }
+        self.acts.push((Step::Limits, Ready::Limits(limits)));
+    }
+
+    /// Adds what only this session has.
+    fn complete(&mut self, ready: &mut Ready, act: &Act) -> Result<(), LaunchError> {
+        match (ready, act) {
+            (Ready::Landlock(build), _) => {
+                if let Some(tmp) = &self.tmp {
+                    build.allow_writing(tmp.path())?;
+                }
+            }
+            (Ready::Seccomp(_, inner), Act::Seccomp(spec))
+                if spec.unix == UnixSockets::Brokered =>
+            {
+                let pair = sockets::pair().map_err(|errno| refused("open a socket", errno))?;
+                let (outer_end, inner_end) = pair;
+                *inner = Some(inner_end);
+                self.asked_over = Some(outer_end);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Every restricted session has a limit on dumps, whatever the plan says of limits.
+    fn finish(&mut self) {
+        if self.engine == Engine::Track {
+            return;
+        }
+        // Exactly one: a host that pipes dumps into a program skips those of this size only, and
+        // no handler outside may be made to look at what runs inside.
+        let no_dumps = (LimitedResource::Core, exactly(1));
+        let limits = self.acts.iter_mut().find_map(|(_, act)| match act {
+            Ready::Limits(limits) => Some(limits),
+            _ => None,
+        });
+        if let Some(limits) = limits {
+            limits.push(no_dumps);
+        } else {
+            self.acts
+                .push((Step::Limits, Ready::Limits(vec![no_dumps])));
+            self.acts.sort_by_key(|(step, _)| *step);
+        }
+    }
+}
+
+fn namespaces(network: NetworkNamespace) -> Namespaces {
+    let always = Namespaces::USER
+        | Namespaces::MOUNT
+        | Namespaces::PID
+        | Namespaces::IPC
+        | Namespaces::UTS
+        | Namespaces::CGROUP;
+    match network {
+        NetworkNamespace::Own => always | Namespaces::NET,
+        NetworkNamespace::Shared => always,
+    }
 }
 
 impl Prepared {

@@ -35,7 +35,7 @@ pub(super) struct RootBuild {
     create: Vec<Create>,
     mounts: Vec<Placed>,
     /// Keeps the sources from being reused by other files.
-    _pins: Vec<OwnedFd>,
+    pins: Vec<OwnedFd>,
 }
 
 /// Something made in the scratch.
@@ -115,7 +115,7 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
             scratch_size: None,
             create: Vec::new(),
             mounts: Vec::new(),
-            _pins: Vec::new(),
+            pins: Vec::new(),
         },
         private: Vec::new(),
     };
@@ -185,7 +185,7 @@ impl Layout {
                 | MountKind::Mask {
                     over: Found::File | Found::Other
                 }
-        ) && !self.is_file(mount)?;
+        ) && !is_file(mount)?;
         self.make_target(&mount.at, directory)?;
         let at = inside(&mount.at)?;
         let harmless = Attributes::NOSUID | Attributes::NODEV;
@@ -244,13 +244,6 @@ impl Layout {
         self.private.push((at.clone(), PathBuf::new()));
     }
 
-    fn is_file(&self, mount: &Mount) -> io::Result<bool> {
-        match mount.kind {
-            MountKind::Bind { .. } => Ok(!std::fs::symlink_metadata(mount.at.as_path())?.is_dir()),
-            _ => Ok(false),
-        }
-    }
-
     /// Makes the place for a mount, if it lies in the scratch.
     fn make_target(&mut self, at: &AbsPath, directory: bool) -> io::Result<()> {
         let what = if directory {
@@ -289,7 +282,7 @@ impl Layout {
         let path = c_string(path)?;
         let pin = files::pin_exact(CWD, &path)?;
         let identity = files::identify(&pin)?;
-        self.build._pins.push(pin);
+        self.build.pins.push(pin);
         Ok(Kind::Host {
             path,
             identity,
@@ -341,6 +334,13 @@ impl Layout {
     }
 }
 
+fn is_file(mount: &Mount) -> io::Result<bool> {
+    match mount.kind {
+        MountKind::Bind { .. } => Ok(!std::fs::symlink_metadata(mount.at.as_path())?.is_dir()),
+        _ => Ok(false),
+    }
+}
+
 fn attributes(access: Access) -> Attributes {
     match access {
         Access::None | Access::Read => Attributes::RDONLY | Attributes::NOEXEC,
@@ -381,13 +381,13 @@ impl RootBuild {
         let mask = process::set_umask(subject, 0);
         let scratch = self.scratch().map_err(|errno| (0, errno))?;
         process::set_umask(subject, mask);
+        // Before Linux 6.15 only what is attached can be cloned. It goes with the old root.
+        move_mount(subject, scratch.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
         let root = self
             .base(subject, scratch.as_fd())
             .map_err(|errno| (0, errno))?;
         move_mount(subject, root.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
-        let mut number = 0;
-        for placed in &self.mounts {
-            number += 1;
+        for (number, placed) in (1..).zip(&self.mounts) {
             placed
                 .mount(subject, root.as_fd(), scratch.as_fd())
                 .map_err(|errno| (number, errno))?;
@@ -407,7 +407,7 @@ impl RootBuild {
             match &create.what {
                 Made::Directory(mode) => rustix::fs::mkdirat(&scratch, &*create.path, *mode)?,
                 Made::File(mode) => {
-                    rustix::fs::mknodat(&scratch, &*create.path, FileType::RegularFile, *mode, 0)?
+                    rustix::fs::mknodat(&scratch, &*create.path, FileType::RegularFile, *mode, 0)?;
                 }
                 Made::Link(target) => rustix::fs::symlinkat(&**target, &scratch, &*create.path)?,
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ringfence_core::plan::{Plan, Step};
 use ringfence_sys::failure::Failure;
@@ -42,6 +42,7 @@ pub struct Running {
     end: Option<OwnedFd>,
     wall: Option<u64>,
     started: Instant,
+    started_at: SystemTime,
     names: Vec<PathBuf>,
     plan: Plan,
     _tmp: Option<SessionTmp>,
@@ -67,6 +68,7 @@ impl Running {
             end: Some(end),
             wall,
             started: Instant::now(),
+            started_at: SystemTime::now(),
             names,
             plan,
             _tmp: tmp,
@@ -233,6 +235,9 @@ impl Running {
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.iter().filter_map(|name| put_aside(name)).collect(),
+            timeline: std::mem::take(&mut self.timeline),
+            started: self.started_at,
+            ended: SystemTime::now(),
         };
         if signals.is_some() {
             // This program ends with the session. All that is left of it is its first process,

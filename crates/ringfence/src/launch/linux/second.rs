@@ -56,7 +56,7 @@ fn say(what: &str, errno: Errno) {
 
 fn orders(subject: &Subject, number: Option<u32>) -> Result<(Inside, OwnedFd), Errno> {
     let number = number.ok_or(Errno::INVAL)?;
-    let file = descriptors::inherited(subject, number)?;
+    let file = descriptors::copy_of(number)?;
     if !fcntl_get_seals(&file)?.contains(SEALS) {
         return Err(Errno::PERM);
     }
@@ -66,14 +66,13 @@ fn orders(subject: &Subject, number: Option<u32>) -> Result<(Inside, OwnedFd), E
         .take(limit)
         .read_to_end(&mut bytes)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let adopt = |number| descriptors::inherited(subject, number);
     let (numbers, rest) = bytes.split_at_checked(16).ok_or(Errno::BADMSG)?;
     let mut files = Vec::with_capacity(4);
     for number in numbers.chunks_exact(4) {
         let number = number.try_into().map_err(|_| Errno::BADMSG)?;
-        files.push(adopt(u32::from_ne_bytes(number))?);
+        files.push(descriptors::copy_of(u32::from_ne_bytes(number))?);
     }
-    let inside = handover::read(rest, &adopt)?;
+    let inside = handover::read(rest, &descriptors::copy_of)?;
     let [input, output, error, greeting]: [OwnedFd; 4] =
         files.try_into().map_err(|_| Errno::BADMSG)?;
     let streams = [input.as_fd(), output.as_fd(), error.as_fd()];

@@ -4,6 +4,7 @@
 //! name nobody can guess, which the usual variables point to, and which goes with it.
 
 use std::ffi::CString;
+use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -31,7 +32,8 @@ impl SessionTmp {
         fill_random(&mut random).map_err(|errno| refused(errno.into()))?;
         let mut name = "ringfence-".to_owned();
         for byte in random {
-            name.push_str(&format!("{byte:02x}"));
+            // Writing to a String cannot fail.
+            let _ = write!(name, "{byte:02x}");
         }
         // Canonical, since the rule for it follows no link.
         let parent = std::env::temp_dir().canonicalize().map_err(refused)?;

@@ -1,0 +1,179 @@
+//! What a run leaves for programs.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::world::{Ran, World};
+
+/// Runs with descriptor 5 open for events; returns what was answered and every event.
+fn with_events(world: &World, arguments: &[&str]) -> (Ran, Vec<Value>) {
+    let events = world.root().join("events");
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", "exec 5>\"$1\"; shift; exec \"$@\"", "sh"])
+        .arg(&events)
+        .arg(env!("CARGO_BIN_EXE_ringfence"))
+        .args(["run", "--json-fd", "5"])
+        .args(arguments)
+        .env_clear()
+        .env("HOME", world.home())
+        .current_dir(world.project())
+        .stdin(Stdio::null());
+    let ran = world.ran(&command.output().unwrap());
+    let text = fs::read_to_string(&events).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    (ran, events.collect())
+}
+
+#[test]
+fn a_status_of_the_command_is_not_taken_for_a_refusal() {
+    let world = World::new();
+
+    let (ran, events) = with_events(&world, &["--", "/bin/sh", "-c", "exit 125"]);
+
+    assert_eq!(ran.code, Some(125));
+    assert_eq!(events.len(), 2, "{events:?}");
+    let (start, end) = (&events[0], &events[1]);
+    for event in [start, end] {
+        assert_eq!(event["version"], 1);
+        assert_eq!(event["engine"], "namespaces");
+        assert_eq!(event["gaps"], Value::Array(Vec::new()));
+    }
+    assert_eq!(start["event"], "start");
+    assert_eq!(start["command"][2], "exit 125");
+    assert_eq!(end["event"], "end");
+    assert_eq!(
+        (&end["cause"], &end["status"]),
+        (&"exited".into(), &125.into())
+    );
+    assert!(
+        end["timeline"]
+            .as_array()
+            .is_some_and(|steps| steps.len() > 5)
+    );
+    assert!(start["started"].as_str() <= end["ended"].as_str());
+}
+
+#[test]
+fn a_refusal_says_so_whatever_the_reason() {
+    for (arguments, code) in [
+        (&["--", "/absent/program"][..], 127),
+        (&["--", "/etc/passwd"], 126),
+        (&["--read", "/absent/path", "--", "true"], 2),
+        (&["--engine", "landlock", "--", "true"], 125),
+    ] {
+        let world = World::new();
+        let (ran, events) = with_events(&world, arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {}", ran.errors);
+        assert_eq!(events.len(), 1, "{arguments:?}: {events:?}");
+        let event = &events[0];
+        assert_eq!(event["cause"], "refused", "{arguments:?}");
+        assert_eq!(event["exit_status"], code, "{arguments:?}");
+        assert!(
+            event["error"]
+                .as_str()
+                .is_some_and(|error| !error.is_empty())
+        );
+    }
+}
+
+#[test]
+fn the_command_does_not_get_the_descriptor() {
+    let world = World::new();
+    let script = "test ! -e /proc/self/fd/5 && ls /proc/self/fd | wc -l";
+    let control = format!("exec 5>/dev/null; {script}");
+    let control = Command::new("/bin/sh")
+        .args(["-c", &control])
+        .output()
+        .unwrap();
+    assert!(
+        !control.status.success(),
+        "it would be seen if it were there"
+    );
+
+    let (ran, events) = with_events(&world, &["--", "/bin/sh", "-c", script]);
+
+    // `ls` has three streams and the directory.
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "4"), "{}", ran.errors);
+    assert_eq!(events.len(), 2);
+}
+
+#[test]
+fn the_report_is_the_last_event() {
+    let world = World::new();
+    let report = world.root().join("report.json");
+    let path = report.to_str().unwrap();
+
+    let (ran, events) = with_events(&world, &["--report", path, "--", "/bin/sh", "-c", "exit 3"]);
+
+    assert_eq!(ran.code, Some(3), "{}", ran.errors);
+    let text = fs::read_to_string(&report).unwrap();
+    let report_json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(Some(&report_json), events.last());
+    let mode = fs::metadata(&report).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_session_cannot_redirect_or_forge_its_report() {
+    let world = World::new();
+    let report = world.project().join("report.json");
+    let victim = world.root().join("victim");
+    fs::write(&victim, "kept").unwrap();
+    // The name is in the project, so the session may do with it what it likes.
+    let script = format!(
+        "echo '{{\"forged\": true}}' > report.json; mv report.json moved; ln -s {} report.json",
+        victim.display()
+    );
+
+    let ran = world.run(&[
+        "run",
+        "--report",
+        "report.json",
+        "--",
+        "/bin/sh",
+        "-c",
+        &script,
+    ]);
+
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+    assert!(fs::symlink_metadata(&report).unwrap().is_symlink());
+    let text = fs::read_to_string(world.project().join("moved")).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["cause"], "exited");
+    assert_eq!(json["forged"], Value::Null);
+}
+
+#[test]
+fn without_a_place_for_the_report_nothing_runs() {
+    let world = World::new();
+    let target = world.root().join("target");
+    fs::write(&target, "kept").unwrap();
+    let link = world.root().join("link");
+    symlink(&target, &link).unwrap();
+    for flags in [
+        ["--report", link.to_str().unwrap()],
+        ["--report", "/absent/directory/report.json"],
+        ["--report", "/dev/null"],
+        ["--json-fd", "77"],
+    ] {
+        let ran = world.run(&[
+            "run",
+            flags[0],
+            flags[1],
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo > canary",
+        ]);
+        assert_eq!(ran.code, Some(125), "{flags:?}");
+        assert!(!ran.errors.is_empty(), "{flags:?}");
+        let canary = world.project().join("canary");
+        assert!(!canary.try_exists().unwrap(), "{flags:?}");
+    }
+    assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
+}

@@ -1,0 +1,244 @@
+//! Which paths the presets, the project and the settings name.
+
+use std::path::Path;
+
+use super::{Builder, OnAbsent, Paths, Seen, lists};
+use crate::origin::{BuiltIn, Origin};
+use crate::path::AbsPath;
+use crate::policy::lists::{SystemLists, Toolchain};
+use crate::policy::{Access, Found};
+use crate::settings::{GitLevel, Kind, Preset, Tmp};
+
+impl Builder<'_> {
+    pub(super) fn system_paths(&mut self) {
+        let os = self.place.os;
+        let lists = match self.preset {
+            // Everything may be read and run; what may not is carved out below.
+            Preset::Agent => SystemLists {
+                executable: &["/"],
+                read_only: &[],
+                read_write: &["/dev"],
+            },
+            Preset::Strict => lists::strict_system_paths(os),
+            Preset::Terminal | Preset::Track => lists::system_paths(os),
+        };
+        let categories: [(Paths, _, _); 3] = [
+            (
+                |keys| &keys.terminal.sandbox.system_paths.read_write,
+                lists.read_write,
+                Access::Write,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.system_paths.executable,
+                lists.executable,
+                Access::Execute,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.system_paths.read_only,
+                lists.read_only,
+                Access::Read,
+            ),
+        ];
+        for (key, default, access) in categories {
+            match self.word(key) {
+                None => {
+                    for path in default {
+                        self.listed(path, access, BuiltIn::SystemPaths);
+                    }
+                }
+                Some(written) => {
+                    for entry in written.value {
+                        // Zed's lists name directories that only some machines have.
+                        self.rule(&entry.value.0, access, entry.origin, OnAbsent::Skip);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn preset_paths(&mut self) {
+        let os = self.place.os;
+        for (tree, access, _) in lists::session_trees(os) {
+            self.listed(tree, *access, BuiltIn::Session);
+        }
+        // The list of system paths that `terminal` starts from names the host's temporary
+        // directories, and whoever replaces that list by another one means it.
+        if self.tmp == Tmp::Private || self.preset != Preset::Terminal {
+            for path in lists::temporary_directories(os) {
+                self.listed(path, Access::Write, BuiltIn::Tmp);
+            }
+        }
+        if self.preset == Preset::Agent {
+            for path in lists::runtime_directories(os) {
+                self.listed(path, Access::None, BuiltIn::Runtime);
+            }
+            self.homes();
+        }
+        if self.preset == Preset::Strict {
+            self.toolchains();
+        }
+        if self.preset == Preset::Terminal {
+            for path in lists::DOTFILES {
+                self.listed(path, Access::Read, BuiltIn::Dotfiles);
+            }
+        }
+        for path in lists::SECRETS {
+            self.listed(path, Access::None, BuiltIn::Secrets);
+        }
+        for own in self.place.own.clone() {
+            let origin = Origin::BuiltIn(BuiltIn::Secrets);
+            self.rule(own.as_path(), Access::None, origin, OnAbsent::Hide);
+        }
+    }
+
+    /// The caller's home is seen, those of others are not.
+    fn homes(&mut self) {
+        let home = self.place.home.clone();
+        for path in lists::homes(self.place.os) {
+            // The caller's home may itself be in the list.
+            let seen = (self.look)(Path::new(path));
+            if !matches!(seen, Seen::At(path, _) if Some(&path) == home.as_ref()) {
+                self.listed(path, Access::None, BuiltIn::Homes);
+            }
+        }
+        if let Some(home) = home {
+            let origin = Origin::BuiltIn(BuiltIn::Preset(Preset::Agent));
+            self.rule(home.as_path(), Access::Execute, origin, OnAbsent::Skip);
+        }
+    }
+
+    fn toolchains(&mut self) {
+        for path in lists::TOOLCHAINS {
+            self.listed(path, Access::Execute, BuiltIn::Toolchains);
+        }
+        for path in lists::TOOLCHAIN_CACHES {
+            self.listed(path, Access::Write, BuiltIn::Toolchains);
+        }
+        for (name, value) in self.place.toolchains.clone() {
+            let known = lists::TOOLCHAIN_VARIABLES
+                .iter()
+                .find(|(variable, _)| *variable == name);
+            let access = match known {
+                Some((_, Toolchain::Cache)) => Access::Write,
+                Some((_, Toolchain::Programs)) => Access::Execute,
+                None => continue,
+            };
+            let origin = Origin::BuiltIn(BuiltIn::Toolchains);
+            self.rule(Path::new(&value), access, origin, OnAbsent::Skip);
+        }
+    }
+
+    pub(super) fn project_paths(&mut self, git: GitLevel) {
+        let project = self.place.project.clone();
+        let origin = Origin::BuiltIn(BuiltIn::Project);
+        self.rule(project.as_path(), Access::Write, origin, OnAbsent::Complain);
+        let allowed = self.entries(|keys| &keys.protect.allow);
+        for (name, _) in lists::PROTECTED {
+            if !allowed.iter().any(|allow| allow.value.0 == Path::new(name)) {
+                let origin = Origin::BuiltIn(BuiltIn::Protected);
+                self.name(&project, Path::new(name), Access::Execute, origin);
+            }
+        }
+        for name in self.entries(|keys| &keys.protect.add) {
+            self.name(&project, &name.value.0, Access::Execute, name.origin);
+        }
+        for name in allowed {
+            if name.value.0.starts_with(".git") {
+                let message = "git metadata cannot be allowed here".to_owned();
+                let help = "use the key `git`, which says how much of it may be used".to_owned();
+                self.complain(name.origin, message, Some(help));
+                continue;
+            }
+            self.name(&project, &name.value.0, Access::Write, name.origin);
+        }
+        let origin = Origin::BuiltIn(BuiltIn::Git);
+        let access = match git {
+            GitLevel::Hidden => Access::None,
+            GitLevel::Read => Access::Read,
+            GitLevel::Write | GitLevel::Full => Access::Write,
+        };
+        self.name(&project, Path::new(".git"), access, origin.clone());
+        let directory = project.below(".git");
+        let linked = matches!(
+            (self.look)(directory.as_path()),
+            Seen::At(_, Found::File | Found::Other)
+        );
+        if git == GitLevel::Write && !linked {
+            for knob in lists::GIT_KNOBS {
+                self.name(&directory, Path::new(knob), Access::Execute, origin.clone());
+            }
+        }
+    }
+
+    /// A rule for a name in the project, whatever stands there.
+    ///
+    /// Whoever made the project chose its links, so a link never carries a grant to where it
+    /// leads; and a link in a writable directory can be replaced, so it cannot be protected.
+    fn name(&mut self, directory: &AbsPath, name: &Path, access: Access, origin: Origin) {
+        let path = directory.below(name);
+        let target = match (self.look)(path.as_path()) {
+            Seen::At(target, _) => target,
+            Seen::Absent => self
+                .name_of_absent(path.as_path())
+                .unwrap_or_else(|_| path.clone()),
+            Seen::Unreadable(_) => path.clone(),
+        };
+        if target == path {
+            self.rule(path.as_path(), access, origin, OnAbsent::Keep);
+        } else if access != Access::Write {
+            let message = format!("{path} is protected by name, but a link leads to {target}");
+            let help = "the command could replace the link: put what it leads to in its place, \
+                        or allow its name in `protect.allow` (for git metadata: `git: full`)";
+            self.complain(origin, message, Some(help.to_owned()));
+        }
+    }
+
+    pub(super) fn additional_paths(&mut self) {
+        let keys: [(Paths, Access); 5] = [
+            (
+                |keys| &keys.terminal.sandbox.additional_executable_paths,
+                Access::Execute,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.additional_read_only_paths,
+                Access::Read,
+            ),
+            (
+                |keys| &keys.terminal.sandbox.additional_read_write_paths,
+                Access::Write,
+            ),
+            (|keys| &keys.secrets.hide, Access::None),
+            (|keys| &keys.secrets.show, Access::Read),
+        ];
+        for (key, access) in keys {
+            for entry in self.entries(key) {
+                // Hiding what is not there is not a mistake.
+                let on_absent = if access == Access::None {
+                    OnAbsent::Keep
+                } else {
+                    OnAbsent::Complain
+                };
+                self.rule(&entry.value.0, access, entry.origin, on_absent);
+            }
+        }
+        if self.place.kind == Kind::Tool {
+            for entry in self.entries(|keys| &keys.agent.sandbox_permissions.write_paths) {
+                self.rule(
+                    &entry.value.0,
+                    Access::Write,
+                    entry.origin,
+                    OnAbsent::Complain,
+                );
+            }
+            let all = self.word(|keys| &keys.agent.sandbox_permissions.allow_fs_write_all);
+            if let Some(all) = all.filter(|all| all.value) {
+                self.rule(
+                    Path::new("/"),
+                    Access::Write,
+                    all.origin,
+                    OnAbsent::Complain,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What is reached besides files: hosts, sockets and variables; and the limits.
+
+use super::{Builder, Seen, lists};
+use crate::origin::{BuiltIn, Located, Origin};
+use crate::policy::{EnvPattern, Environment, Found, Limits, Network, Passing, SocketGrant};
+use crate::settings::{Kind, Limit, List, NetworkMode, Preset, SocketName};
+
+impl Builder<'_> {
+    pub(super) fn network(&self, preset: &Located<Preset>) -> Network {
+        let mut hosts = self.entries(|keys| &keys.network.hosts);
+        let mut all_hosts = None;
+        if self.place.kind == Kind::Tool {
+            hosts.extend(self.entries(|keys| &keys.agent.sandbox_permissions.network_hosts));
+            all_hosts = self.word(|keys| &keys.agent.sandbox_permissions.allow_all_hosts);
+        }
+        let listed = self
+            .word(|keys| &keys.network.hosts)
+            .map(|list| list.origin)
+            .or_else(|| hosts.first().map(|host| host.origin.clone()));
+        let by_preset = match preset.value {
+            Preset::Agent | Preset::Strict => NetworkMode::None,
+            Preset::Terminal | Preset::Track => NetworkMode::All,
+        };
+        let allow = self.word(|keys| &keys.terminal.sandbox.allow_network);
+        let mode = if let Some(mode) = self.word(|keys| &keys.network.mode) {
+            mode
+        } else if let Some(no) = allow.as_ref().filter(|allow| !allow.value) {
+            Located::new(NetworkMode::None, no.origin.clone())
+        } else if let Some(all) = all_hosts.filter(|all| all.value) {
+            Located::new(NetworkMode::All, all.origin)
+        } else if let Some(origin) = listed {
+            // An empty list is a list: it names nothing, so nothing may be reached.
+            Located::new(NetworkMode::Hosts, origin)
+        } else if let Some(yes) = allow {
+            Located::new(NetworkMode::All, yes.origin)
+        } else {
+            Located::new(by_preset, preset.origin.clone())
+        };
+        Network {
+            mode,
+            hosts,
+            loopback_in: self.entries(|keys| &keys.network.loopback_in),
+            loopback_out: self.entries(|keys| &keys.network.loopback_out),
+        }
+    }
+
+    pub(super) fn sockets(&mut self) -> Vec<SocketGrant> {
+        let mut grants = Vec::new();
+        for entry in self.entries(|keys| &keys.unix_sockets) {
+            let (name, path) = match entry.value {
+                SocketName::Path(path) => (None, path),
+                SocketName::Known(name) => {
+                    let sockets = &self.place.sockets;
+                    let known = sockets.iter().find(|(known, _)| *known == name);
+                    let Some((_, path)) = known else {
+                        let message = format!("there is no {name} socket here");
+                        self.complain(entry.origin, message, None);
+                        continue;
+                    };
+                    (Some(name), path.clone())
+                }
+            };
+            match (self.look)(&path) {
+                Seen::At(path, Found::Other) => grants.push(SocketGrant {
+                    name,
+                    path,
+                    origin: entry.origin,
+                }),
+                Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => {
+                    let shown = crate::text::printable_path(&path);
+                    self.complain(entry.origin, format!("{shown} is not a socket"), None);
+                }
+            }
+        }
+        grants
+    }
+
+    pub(super) fn environment(
+        &self,
+        preset: &Located<Preset>,
+        sockets: &[SocketGrant],
+    ) -> Environment {
+        let written = self.word(|keys| &keys.terminal.sandbox.allowed_env_vars);
+        let (passing, origin) = match (preset.value, written) {
+            (Preset::Track, _) => (Passing::Everything, preset.origin.clone()),
+            (_, written) => {
+                let (mut listed, origin) = match written {
+                    Some(written) => (written.value, written.origin),
+                    None => (
+                        self.default_variables(),
+                        Origin::BuiltIn(BuiltIn::Environment),
+                    ),
+                };
+                listed.extend(self.entries(|keys| &keys.env.allow));
+                (Passing::Listed(listed), origin)
+            }
+        };
+        let layers = self.settings.layers();
+        let set = layers
+            .filter_map(|keys| keys.env.set.written())
+            .flat_map(|set| set.value.clone())
+            .collect();
+        Environment {
+            passing,
+            passing_origin: origin,
+            set,
+            sockets: sockets.iter().filter_map(|grant| grant.name).collect(),
+        }
+    }
+
+    fn default_variables(&self) -> List<EnvPattern> {
+        let for_tools = self.preset != Preset::Terminal;
+        lists::TERMINAL_VARIABLES
+            .iter()
+            .filter(|name| !(for_tools && lists::NOT_FOR_TOOLS.contains(name)))
+            .chain(lists::PLAIN_VARIABLES)
+            .filter_map(|name| name.parse().ok())
+            .map(|pattern| Located::built_in(pattern, BuiltIn::Environment))
+            .collect()
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        let tool = self.place.kind == Kind::Tool && self.preset != Preset::Track;
+        let default = |bound: Option<u64>| {
+            let bound = bound.filter(|_| tool);
+            Located::built_in(bound.map_or(Limit::Unlimited, Limit::At), BuiltIn::Limits)
+        };
+        macro_rules! limit {
+            ($key:ident, $default:expr) => {
+                self.word(|keys| &keys.limits.$key)
+                    .map(|written| Located::new(written.value.0, written.origin))
+                    .unwrap_or_else(|| default($default))
+            };
+        }
+        Limits {
+            wall: limit!(wall, None),
+            cpu: limit!(cpu, None),
+            processes: limit!(processes, Some(lists::TOOL_PROCESSES)),
+            memory: limit!(memory, None),
+            files: limit!(files, None),
+            file_size: limit!(file_size, None),
+            tmp_size: limit!(tmp_size, Some(lists::TOOL_TMP)),
+        }
+    }
+}

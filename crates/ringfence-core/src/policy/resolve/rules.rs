@@ -1,0 +1,190 @@
+//! How one rule comes in: what stands at its path, whose files are seen there, and which of two
+//! rules for one path stands.
+
+use std::path::{Path, PathBuf};
+
+use super::{Builder, OnAbsent, Seen, lists, name_of_absent};
+use crate::origin::{BuiltIn, Layer, Located, Origin};
+use crate::path::{AbsPath, PathError};
+use crate::policy::{Access, Alias, Content, FileRule, FileRules, Found};
+use crate::settings::{GitLevel, Preset, Tmp};
+
+impl Builder<'_> {
+    pub(super) fn rule(
+        &mut self,
+        path: &Path,
+        access: Access,
+        origin: Origin,
+        on_absent: OnAbsent,
+    ) {
+        let (path, found) = match ((self.look)(path), on_absent) {
+            (Seen::At(seen, found), _) => {
+                self.alias(path, &seen, access, &origin);
+                (seen, found)
+            }
+            (Seen::Absent, OnAbsent::Hide | OnAbsent::Keep) => match self.name_of_absent(path) {
+                Ok(path) => (path, Found::Absent),
+                Err(error) => return self.complain(origin, error.to_string(), None),
+            },
+            (Seen::Absent, OnAbsent::Complain) => {
+                let shown = crate::text::printable_path(path);
+                let help = "create it first, or take the rule away; ringfence never creates it and \
+                            never falls back to its parent";
+                return self.complain(
+                    origin,
+                    format!("{shown} does not exist"),
+                    Some(help.to_owned()),
+                );
+            }
+            // A list may name what this user cannot even see; the kernel refuses it anyway.
+            (Seen::Absent | Seen::Unreadable(_), OnAbsent::Skip) => return,
+            (Seen::Unreadable(why), OnAbsent::Hide) => {
+                if let Ok(path) = AbsPath::lexical(path) {
+                    self.unseen.push((path, origin, why));
+                }
+                return;
+            }
+            (Seen::Unreadable(why), OnAbsent::Complain | OnAbsent::Keep) => {
+                let shown = crate::text::printable_path(path);
+                return self.complain(origin, format!("{shown} cannot be looked up: {why}"), None);
+            }
+        };
+        let rule = FileRule {
+            content: self.content(&path, &origin),
+            path,
+            access,
+            origin,
+            found,
+        };
+        self.settle(rule);
+    }
+
+    /// Where something would appear if it were created, each directory looked at once.
+    pub(super) fn name_of_absent(&self, path: &Path) -> Result<AbsPath, PathError> {
+        name_of_absent(path, &|directory| {
+            let mut known = self.absent.borrow_mut();
+            let seen = known
+                .entry(directory.to_owned())
+                .or_insert_with(|| (self.look)(directory));
+            seen.clone()
+        })
+    }
+
+    /// Remembers the name that a grant was written with, if it is not the canonical one.
+    fn alias(&mut self, written: &Path, path: &AbsPath, access: Access, origin: &Origin) {
+        let granted = access != Access::None && origin.layer() != Layer::BuiltIn;
+        let name = AbsPath::parse(written).ok();
+        if let Some(name) = name.filter(|name| granted && name != path) {
+            let path = path.clone();
+            self.aliases.push(Alias { name, path });
+        }
+    }
+
+    /// Whose files are seen at a path.
+    fn content(&self, path: &AbsPath, origin: &Origin) -> Content {
+        for (tree, _, content) in lists::session_trees(self.place.os) {
+            let tree = Path::new(tree);
+            // The trees themselves are never the host's, whoever grants them; single devices of
+            // the host can be granted, single processes cannot.
+            let inside = *content == Content::Processes && path.as_path().starts_with(tree);
+            if inside || path.as_path() == tree {
+                return *content;
+            }
+        }
+        let listed = matches!(origin, Origin::BuiltIn(BuiltIn::SystemPaths | BuiltIn::Tmp));
+        if listed && self.temporaries.contains(path) {
+            Content::Memory
+        } else {
+            Content::Host
+        }
+    }
+
+    /// Lets a rule in, against what already stands for the same path.
+    pub(super) fn settle(&mut self, rule: FileRule) {
+        let origin = rule.origin.clone();
+        if let Err(contradiction) = self.settled.settle(rule) {
+            self.complain(
+                origin,
+                contradiction,
+                Some("keep one of the two".to_owned()),
+            );
+        }
+    }
+
+    /// A rule from a built-in list; `~/` is the home.
+    pub(super) fn listed(&mut self, text: &str, access: Access, list: BuiltIn) {
+        let path = match (text.strip_prefix("~/"), &self.place.home) {
+            (None, _) => PathBuf::from(text),
+            (Some(rest), Some(home)) => home.as_path().join(rest),
+            (Some(_), None) => return,
+        };
+        let on_absent = if list == BuiltIn::Secrets {
+            OnAbsent::Hide
+        } else {
+            OnAbsent::Skip
+        };
+        self.rule(&path, access, Origin::BuiltIn(list), on_absent);
+    }
+
+    pub(super) fn files(&mut self, preset: &Located<Preset>, git: GitLevel) -> FileRules {
+        let default = match preset.value {
+            Preset::Track => Access::Write,
+            Preset::Agent | Preset::Strict | Preset::Terminal => Access::None,
+        };
+        if preset.value != Preset::Track {
+            self.temporaries();
+            self.system_paths();
+            self.preset_paths();
+            self.project_paths(git);
+            self.additional_paths();
+            self.hidden_project();
+        }
+        let rules = std::mem::take(&mut self.settled).into_rules();
+        let files = FileRules::new(default, preset.origin.clone(), rules);
+        for (path, origin, why) in std::mem::take(&mut self.unseen) {
+            if files.access(&path).access == Access::Write {
+                let message = format!("{path} cannot be looked up, and so not hidden: {why}");
+                let help = "what is around it may be written, so the command could open it up";
+                self.complain(origin, message, Some(help.to_owned()));
+            }
+        }
+        files
+    }
+
+    /// Finds out which temporary directories the session has its own of.
+    fn temporaries(&mut self) {
+        if self.tmp == Tmp::Host {
+            return;
+        }
+        for directory in lists::temporary_directories(self.place.os) {
+            if let Seen::At(path, _) = (self.look)(Path::new(directory)) {
+                self.temporaries.push(path);
+            }
+        }
+    }
+
+    /// A project in a hidden place: one of the two is a mistake, and a working directory that
+    /// somebody chose is no reason to show a secret.
+    fn hidden_project(&mut self) {
+        let project = &self.place.project;
+        let around = self.settled.covering(project);
+        let hidden = around
+            .into_iter()
+            .rfind(|rule| rule.path != *project || rule.access == Access::None);
+        let Some(rule) = hidden.filter(|rule| rule.access == Access::None) else {
+            return;
+        };
+        let elsewhere = Origin::BuiltIn(BuiltIn::Homes);
+        let runtime = Origin::BuiltIn(BuiltIn::Runtime);
+        if rule.path != *project && (rule.origin == elsewhere || rule.origin == runtime) {
+            return;
+        }
+        let message = format!(
+            "the project {project} is hidden, by the rule for {}",
+            rule.path
+        );
+        let origin = rule.origin.clone();
+        let help = "start in another directory, or name the hidden one in `secrets.show`";
+        self.complain(origin, message, Some(help.to_owned()));
+    }
+}
