@@ -10,6 +10,8 @@ mod bind_source_race;
 #[cfg(test)]
 mod broker_race;
 #[cfg(test)]
+mod climbing;
+#[cfg(test)]
 mod descriptors;
 #[cfg(test)]
 mod devices;

@@ -7,6 +7,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{AtFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::{
     self, FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags,
@@ -276,17 +277,40 @@ impl Filesystem {
 /// Makes `new_root` the root of this mount namespace and lets go of the old one, of which
 /// nothing stays reachable by path.
 ///
+/// Whatever was mounted on the old root's own place goes with it, and that the new root is then
+/// the topmost mount there is made sure of: anything above it would be reached by `/..`.
+///
 /// # Errors
 ///
-/// [`Errno::INVAL`] if `new_root` is not the root of a mount, or is shared. The working
-/// directory may have changed: the caller must exit.
+/// [`Errno::INVAL`] if `new_root` is not the root of a mount, or is shared; [`Errno::BUSY`] if
+/// something is left above it. The working directory may have changed: the caller must exit.
 pub fn pivot_root(_subject: &Subject, new_root: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// More than anybody stacks on one place.
+    const MOST_STACKED: usize = 4;
+    let new = mount_number(new_root, c"")?;
     rustix::process::fchdir(new_root)?;
     // The old root ends up on top of the new one, at the same place, so no directory for it
     // has to exist, and taking it off uncovers the new one.
     rustix::process::pivot_root(c".", c".")?;
-    mount::unmount(c".", UnmountFlags::DETACH)?;
-    rustix::process::chdir(c"/")
+    for _ in 0..MOST_STACKED {
+        mount::unmount(c".", UnmountFlags::DETACH)?;
+        // `..` at the root goes to what is mounted on it last.
+        if mount_number(rustix::fs::CWD, c"/..")? == new {
+            return rustix::process::chdir(c"/");
+        }
+    }
+    Err(Errno::BUSY)
+}
+
+/// The kernel's number for the mount that a path is on.
+fn mount_number(base: BorrowedFd<'_>, path: &CStr) -> Result<u64, Errno> {
+    const MOUNT_NUMBER: StatxFlags = StatxFlags::MNT_ID;
+    let stat = statx(base, path, AtFlags::EMPTY_PATH, MOUNT_NUMBER)?;
+    // Kernels before 5.8 do not tell, and then nothing can be made sure of.
+    if stat.stx_mask & MOUNT_NUMBER.bits() == 0 {
+        return Err(Errno::NOSYS);
+    }
+    Ok(stat.stx_mnt_id)
 }
 
 /// Takes the mount at `path` out of sight; what uses it keeps it until done.
