@@ -70,6 +70,28 @@ Exit status: 0 if the default preset can be enforced here, 1 if not.")]
         #[arg(long, help_heading = "Output")]
         json: bool,
     },
+    /// Read a bash command before it runs, and say what a rule set thinks of it
+    #[command(after_help = "Examples:
+  ringfence check -c 'make test && rm -rf build' --rules verify
+  ringfence check script.sh
+  echo 'cd /tmp' | ringfence check -
+
+Exit status: 0 if it is allowed, 1 if not. It is advice in front of the sandbox, never a way
+through it.")]
+    Check(Check),
+    /// Answer an agent's question before it runs a command, in that agent's own format
+    #[command(
+        after_help = "Example, as a hook that gets the question on standard input:
+  ringfence hook claude-code --rules verify"
+    )]
+    Hook {
+        /// Whose format.
+        #[arg(value_name = "AGENT")]
+        agent: ringfence_shell::hook::Agent,
+        /// Which rules to judge by.
+        #[arg(long, value_name = "RULES", default_value = "default")]
+        rules: ringfence_shell::RuleSet,
+    },
     /// Show, check and describe settings
     Settings(Settings),
     /// Print a completion script for a shell
@@ -85,6 +107,26 @@ Exit status: 0 if the default preset can be enforced here, 1 if not.")]
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
+}
+
+/// `ringfence check`.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// A file, or `-` for standard input.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "text")]
+    pub(crate) file: Option<PathBuf>,
+    /// The text itself.
+    #[arg(short = 'c', value_name = "TEXT", conflicts_with = "file")]
+    pub(crate) text: Option<String>,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+    /// Print everything that could run, with its place.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) explain: bool,
+    /// Answer in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
 /// `ringfence run`.

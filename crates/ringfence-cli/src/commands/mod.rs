@@ -1,8 +1,10 @@
 //! One module for each command.
 
+mod check;
 mod completions;
 mod doctor;
 mod explain;
+mod hook;
 mod man;
 mod run;
 mod settings;
@@ -28,6 +30,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Hook { agent, rules } => hook::run(agent, rules),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),

@@ -58,9 +58,11 @@ fn a_manual_page_for_every_command() {
     assert_eq!(
         names,
         [
+            "ringfence-check.1",
             "ringfence-completions.1",
             "ringfence-doctor.1",
             "ringfence-explain.1",
+            "ringfence-hook.1",
             "ringfence-man.1",
             "ringfence-run.1",
             "ringfence-settings-check.1",

@@ -24,4 +24,6 @@ mod report;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
+mod shell;
+#[cfg(test)]
 mod world;
