@@ -243,7 +243,8 @@ mod tests {
             fs::create_dir_all(world.project("src")).unwrap();
             fs::write(
                 world.project("Cargo.toml"),
-                "[package]\nname = \"work\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+                // A workspace of its own: the world may lie below another one's.
+                "[package]\nname = \"work\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
             )
             .unwrap();
             fs::write(

@@ -13,8 +13,6 @@ use crate::seccomp::{
 };
 use crate::settings::{Limit, NetworkMode, Tmp};
 
-/// From this version Landlock holds unix sockets by path.
-const ABI_UNIX_PATHS: u32 = 9;
 /// From this version Landlock holds `truncate`, and so descriptors that are passed on.
 const ABI_TRUNCATE: u32 = 3;
 /// From this version Landlock keeps signals inside.
@@ -56,7 +54,7 @@ pub(super) fn compile(
         ),
     }
     network(policy, draft);
-    sockets(policy, facts, draft);
+    sockets(policy, draft);
     tmp_size(policy, engine, draft);
     engine
 }
@@ -332,13 +330,9 @@ fn filter(
             return;
         }
     };
-    // From that version on Landlock lets the session's own sockets through and no other. Below it
-    // the supervisor connects in the command's place, which needs a tree of its own to tell whose
-    // a socket is.
-    let own_tree = ipc == SystemIpc::Own;
-    let unix = if facts.landlock.abi >= ABI_UNIX_PATHS && own_tree {
-        UnixSockets::Open
-    } else if own_tree && facts.seccomp_listener.works() {
+    // A mount does not keep anybody from a socket, so the supervisor connects in the command's
+    // place. It needs a tree of the session's own to tell whose a socket is.
+    let unix = if ipc == SystemIpc::Own && facts.seccomp_listener.works() {
         UnixSockets::Brokered
     } else {
         UnixSockets::Refused
@@ -389,16 +383,13 @@ fn network(policy: &Policy, draft: &mut Draft) {
     }
 }
 
-fn sockets(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
-    if facts.landlock.abi >= ABI_UNIX_PATHS {
-        return;
-    }
+fn sockets(policy: &Policy, draft: &mut Draft) {
     for grant in policy.sockets() {
         draft.gap_of(
             grant.origin.clone(),
             format!("unix socket {}", grant.path),
-            "this kernel cannot let one socket through and keep the others out, so none can be reached",
-            "use Linux 7.1 or later (Landlock 9)",
+            "this version lets no socket of the host through, so it could not be reached",
+            "take the grant away",
         );
     }
 }

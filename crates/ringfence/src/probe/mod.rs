@@ -140,7 +140,7 @@ impl Probed {
             Self::Launch => "ringfence run",
             Self::ProcessLimit => "--limit processes",
             Self::Cgroup => "--limit memory (not in this version)",
-            Self::SeccompListener => "unix sockets inside, below Landlock 9",
+            Self::SeccompListener => "unix sockets inside",
             Self::Tun => "nothing in this version",
             Self::Bwrap => "engine bwrap",
             Self::Seatbelt => "engine seatbelt",

@@ -1,6 +1,6 @@
 //! Connects in the command's place.
 //!
-//! Below Landlock 9 the kernel cannot let a session use unix sockets among its own processes and
+//! Most kernels cannot let a session use unix sockets among its own processes and
 //! keep it from those of the host: a read-only mount does not stop `connect`. So the filter hands
 //! every `connect` to the supervisor. It copies the address and the socket, decides on the copies,
 //! and makes the connection itself: what the command does to its memory or its descriptors
