@@ -33,7 +33,8 @@ impl Planned {
     pub fn new(policy: &Policy, choice: EngineChoice) -> Self {
         let facts = probe::quick();
         let plan = compile(policy, &facts, choice);
-        if plan.gaps().is_empty() {
+        // Gaps that were accepted beforehand are reported as they are; a refusal deserves a look.
+        if plan.may_launch() {
             let seen = Seen::Quick(Box::new(facts));
             return Self { plan, seen };
         }

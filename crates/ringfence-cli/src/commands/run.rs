@@ -71,8 +71,16 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
     )?;
     let policy = scene.policy()?;
     if arguments.dry_run {
-        let facts = host_facts(arguments.host_facts.as_ref())?;
-        let plan = compile(&policy, &facts, arguments.engine.engine);
+        let choice = arguments.engine.engine;
+        // The plan that a launch would begin with, or the one of another host.
+        let (facts, plan) = if arguments.host_facts.is_some() {
+            let facts = host_facts(arguments.host_facts.as_ref())?;
+            let plan = compile(&policy, &facts, choice);
+            (facts, plan)
+        } else {
+            let planned = Planned::new(&policy, choice);
+            (planned.facts().clone(), planned.plan().clone())
+        };
         let weaker = arguments.engine.weaker_than_required(&plan);
         let written = if arguments.json {
             answer_json(&plan::Record::new(&policy, &plan, Some(&arguments.command)))
