@@ -17,6 +17,7 @@ mod load;
 mod output;
 #[cfg(unix)]
 mod print;
+#[cfg(unix)]
 mod record;
 
 use std::process::ExitCode;

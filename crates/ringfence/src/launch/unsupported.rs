@@ -48,6 +48,11 @@ impl Prepared {
 }
 
 impl Running {
+    /// Never called: there is no such value.
+    pub fn id(&self) -> i32 {
+        match self.0 {}
+    }
+
     /// Never called.
     pub fn timeline(&self) -> &[(Step, Duration)] {
         match self.0 {}
