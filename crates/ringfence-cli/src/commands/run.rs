@@ -8,7 +8,7 @@ use ringfence::launch::{
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::{Feature, Plan, compile};
+use ringfence_core::plan::{Engine, Feature, Plan, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
@@ -144,6 +144,9 @@ fn refuse(planned: &Planned) {
     tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
 }
 
+/// Said whenever nothing of the kernel's holds a session together.
+const TRACKED_BY_DESCENT: &str = "ringfence: nothing is restricted, and processes are tracked by descent only: a command that kills the session's first process can leave others behind\n";
+
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Result<Report, Exit> {
     let mut planned = Planned::new(policy, options.engine.engine);
@@ -159,6 +162,9 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             refuse(&planned);
             record.because("this host cannot enforce the policy");
             return Err(Exit::Refused);
+        }
+        if planned.plan().engine() == Engine::Track {
+            tell(TRACKED_BY_DESCENT);
         }
         let refusal = match session(policy, planned.plan(), options, record) {
             Ok(report) => break report,
