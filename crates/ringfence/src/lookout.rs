@@ -23,7 +23,7 @@ const LONGEST_PATH: usize = 4096;
 /// the directory above is looked up first and remembered, and each name then costs one system
 /// call. What is seen here only shapes the policy: whoever enforces it opens each path once
 /// and trusts the descriptor alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lookout {
     seen: RefCell<HashMap<OsString, Seen>>,
 }
@@ -31,7 +31,10 @@ pub struct Lookout {
 impl Lookout {
     /// One that has seen nothing yet.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            // Enough for a launch: growing on the way would move everything several times.
+            seen: RefCell::new(HashMap::with_capacity(224)),
+        }
     }
 
     /// What stands at an absolute path, links followed.
@@ -89,6 +92,12 @@ impl Lookout {
             Ok(status) => at(&path, kind(&status)),
             Err(error) => not_seen(error),
         }
+    }
+}
+
+impl Default for Lookout {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
