@@ -248,7 +248,9 @@ mod tests {
             assert_eq!(AbsPath::parse(clean).unwrap().as_path(), taken_apart(clean));
             assert_eq!(AbsPath::lexical(clean), AbsPath::parse(clean));
         }
-        for other in ["", "a", "//", "/a/", "/a//b", "/./a", "/a/.", "/a/..", "/a\0"] {
+        for other in [
+            "", "a", "//", "/a/", "/a//b", "/./a", "/a/.", "/a/..", "/a\0",
+        ] {
             assert!(!is_clean(other.as_bytes()), "{other}");
         }
         assert_eq!(AbsPath::root().depth(), 0);

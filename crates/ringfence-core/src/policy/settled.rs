@@ -35,10 +35,7 @@ impl Settled {
         let contradiction = contradicts(known, &rule).then(|| {
             format!(
                 "{} is given twice: as {} and as {} ({})",
-                rule.path,
-                rule.access,
-                known.access,
-                known.origin
+                rule.path, rule.access, known.access, known.origin
             )
         });
         let (new, old) = (strength(&rule.origin), strength(&known.origin));
