@@ -159,7 +159,7 @@ impl AbsPath {
         if bytes == b"/" {
             return 0;
         }
-        bytes.iter().filter(|byte| **byte == b'/').count()
+        bytes.split(|byte| *byte == b'/').count() - 1
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -187,9 +187,16 @@ fn are_names(bytes: &[u8]) -> bool {
 
 /// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
 fn by_names(a: &[u8], b: &[u8]) -> Ordering {
-    // A slash sorts before every byte of a name, and the root before everything.
-    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-    a.iter().skip(1).map(key).cmp(b.iter().skip(1).map(key))
+    // The root is the beginning of every other path.
+    let (Some(a), Some(b)) = (a.get(1..), b.get(1..)) else {
+        return a.len().cmp(&b.len());
+    };
+    let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) else {
+        return a.len().cmp(&b.len());
+    };
+    // A slash sorts before every byte of a name.
+    let key = |byte: u8| if byte == b'/' { 0 } else { byte };
+    key(a[at]).cmp(&key(b[at]))
 }
 
 impl AsRef<Path> for AbsPath {
