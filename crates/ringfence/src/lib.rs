@@ -2,7 +2,7 @@
 //! survives.
 //!
 //! This crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
-//! it is called from ([`place`]), reads settings ([`load`]), asks the host what it can enforce
+//! it is called from ([`place`]), reads settings ([`load`], [`shell`]), asks the host what it can enforce
 //! ([`probe`]), plans for it ([`planned`]) and starts commands ([`launch`]).
 //!
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
@@ -26,6 +26,7 @@ pub mod probe;
 pub mod programs;
 #[cfg(unix)]
 pub mod report;
+pub mod shell;
 #[cfg(unix)]
 pub mod shim;
 

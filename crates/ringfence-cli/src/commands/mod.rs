@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod explain;
 mod hook;
+pub(crate) mod judged;
 mod man;
 mod run;
 mod settings;
@@ -32,7 +33,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
-        Command::Hook { agent, rules } => hook::run(agent, rules),
+        Command::Hook(arguments) => hook::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),

@@ -15,6 +15,7 @@ use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
 
 use super::host_facts;
+use super::judged::Judged;
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
@@ -74,6 +75,15 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
     // between the command's end and ours.
     let scene = ManuallyDrop::new(scene);
     let policy = ManuallyDrop::new(scene.policy()?);
+    if let Some(rules) = arguments.shell_policy {
+        let judged = Judged::new(&arguments.command, rules, &policy)?;
+        let objection = judged.objection();
+        record.judged(judged);
+        if let Some(objection) = objection {
+            record.because(objection);
+            return Err(Exit::Refused);
+        }
+    }
     if arguments.dry_run {
         let choice = arguments.engine.engine;
         // The plan that a launch would begin with, or the one of another host.

@@ -157,9 +157,16 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         Ok(command) => command,
         Err(errno) => return inside.fail(Step::Command, 0, errno),
     };
-    // The command runs, or has said why not: in both cases this pipe has done its work.
-    if close(subject, inside.failure.as_raw_fd()).is_err() {
-        return FAILED;
+    // The command runs, or has said why not: in both cases these pipes have done their work. The
+    // supervisor reads the second to its end before it answers anything that the command asks.
+    let timeline = inside.timeline.as_ref().map(AsRawFd::as_raw_fd);
+    for done in [Some(inside.failure.as_raw_fd()), timeline]
+        .into_iter()
+        .flatten()
+    {
+        if close(subject, done).is_err() {
+            return FAILED;
+        }
     }
     let ended = watch(&command, &signals, inside.end.as_fd());
     match inside.boundary {
