@@ -63,7 +63,10 @@ const FAILED: u8 = 125;
 
 impl Inside {
     /// Lets go of everything but the acts, which explain failures.
-    pub(super) fn release(self) -> Vec<(Step, Ready)> {
+    pub(super) fn release(mut self) -> Vec<(Step, Ready)> {
+        for (_, act) in &mut self.acts {
+            act.let_go();
+        }
         self.acts
     }
 
