@@ -11,7 +11,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use ringfence_core::plan::Step;
+use ringfence_core::plan::{NetworkNamespace, Step};
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::process::{self, Dumpable};
@@ -25,12 +25,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
 use super::acts::Ready;
+use super::network::Making;
 use super::wire;
 
 /// All that the inside of a session needs, laid out before it exists.
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
+    /// Whether a network namespace is still to be made.
+    pub(super) network: NetworkNamespace,
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
@@ -109,14 +112,32 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
+    let mut network = match inside.network {
+        NetworkNamespace::Own => match Making::begin(subject) {
+            Ok(making) => Some(making),
+            Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
+        },
+        NetworkNamespace::Shared => None,
+    };
     for (step, act) in &inside.acts {
         if inside.fail_at == Some(*step) {
             return inside.fail(*step, 0, Errno::IO);
         }
-        if let Err((detail, errno)) = act.carry_out(subject, inside.kept()) {
+        let done = match (act, network.take()) {
+            (Ready::Network, Some(making)) => making.join(subject).map_err(|errno| (0, errno)),
+            (act, rest) => {
+                network = rest;
+                act.carry_out(subject, inside.kept())
+            }
+        };
+        if let Err((detail, errno)) = done {
             return inside.fail(*step, detail, errno);
         }
         inside.mark(*step);
+    }
+    if network.is_some() {
+        // Nothing joined it, so the command would have the host's.
+        return inside.fail(Step::Namespaces, 0, Errno::INVAL);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))

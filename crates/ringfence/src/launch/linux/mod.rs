@@ -12,6 +12,7 @@ mod gate;
 mod handover;
 mod init;
 mod links;
+mod network;
 mod options;
 mod prepare;
 mod root;
