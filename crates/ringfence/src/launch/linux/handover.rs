@@ -273,6 +273,10 @@ impl Writer {
                     self.word(minor);
                     self.long(inode);
                 }
+                What::Text { size } => {
+                    self.byte(4);
+                    self.long(size);
+                }
             }
         }
         Some(())
@@ -430,6 +434,9 @@ impl Reader<'_> {
                             kind: at(&KINDS, input.byte()?)?,
                             device: (input.word()?, input.word()?),
                             inode: input.long()?,
+                        },
+                        4 => What::Text {
+                            size: input.long()?,
                         },
                         _ => return Err(Errno::BADMSG),
                     },

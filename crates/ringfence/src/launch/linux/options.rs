@@ -176,8 +176,8 @@ impl Options {
         let number = number.as_bytes();
         let at = bytes(&text.at);
         self.say(&[b"--perms", b"0444", b"--ro-bind-data", number, at]);
-        let memory = What::Filesystem(files::TMPFS_MAGIC);
-        self.expect(&text.at, memory, Writing::Refused)
+        let size = u64::try_from(text.bytes.len()).map_err(io::Error::other)?;
+        self.expect(&text.at, What::Text { size }, Writing::Refused)
     }
 
     /// A tree of the host's, by descriptor: what is pinned is what is mounted.
