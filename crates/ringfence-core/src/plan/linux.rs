@@ -2,10 +2,10 @@
 
 use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
-use super::mounts;
 use super::{
     Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, bounds, network_namespace,
 };
+use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
@@ -54,7 +54,7 @@ pub(super) fn compile(
             "use `--engine auto`",
         ),
     }
-    network(policy, draft);
+    gate::plan(policy, facts, engine, draft);
     sockets(policy, draft);
     tmp_size(policy, engine, draft);
     engine
@@ -369,27 +369,6 @@ fn filter(
         unix,
         ..FilterSpec::strictest(arch)
     }));
-}
-
-fn network(policy: &Policy, draft: &mut Draft) {
-    let network = policy.network();
-    if network.mode() == NetworkMode::Hosts && !network.hosts().is_empty() {
-        draft.gap_of(
-            network.mode_origin().clone(),
-            "network hosts",
-            "there is no gate yet that could let single hosts through, so nothing could be reached",
-            "use `--net none` or `--net all`",
-        );
-    }
-    let ports = network.loopback_in().iter().chain(network.loopback_out());
-    for port in ports {
-        draft.gap_of(
-            port.origin.clone(),
-            format!("loopback port {}", port.value),
-            "there is no gate yet that could carry it",
-            "take the port away, or use `--net all`",
-        );
-    }
 }
 
 fn sockets(policy: &Policy, draft: &mut Draft) {

@@ -20,6 +20,7 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
 use super::expected::Expected;
+use super::gate::Making;
 use super::root::RootBuild;
 use crate::launch::LaunchError;
 
@@ -32,6 +33,8 @@ pub(super) enum Ready {
     /// Somebody else built the root: here it is seen to.
     Checked(Expected),
     Descriptors,
+    /// The sockets of the network gate.
+    Gate(Making),
     Ids {
         user: IdMap,
         group: IdMap,
@@ -66,6 +69,7 @@ impl Ready {
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
             ),
+            Self::Gate(making) => whole(making.make()),
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),
             Self::Limits(limits) => whole(set_limits(subject, limits)),
@@ -85,6 +89,22 @@ impl Ready {
             listener.as_ref()
         } else {
             None
+        }
+    }
+
+    /// The socket that the first process hands others over with, before it closes the rest.
+    pub(super) fn handed_over(&self) -> Option<&OwnedFd> {
+        if let Self::Gate(making) = self {
+            making.over.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Lets go of what only the first process may hold: its silence must be heard.
+    pub(super) fn let_go(&mut self) {
+        if let Self::Gate(making) = self {
+            making.over = None;
         }
     }
 
@@ -210,6 +230,15 @@ impl LandlockBuild {
             handled,
             rules,
         })
+    }
+
+    /// Grants one more file that is only read: the session's own.
+    pub(super) fn allow_reading(&mut self, path: &Path) -> Result<(), LaunchError> {
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| LaunchError::Nul { what: "a path" })?;
+        self.rules
+            .push((path, AccessFs::READ_FILE & self.handled.fs));
+        Ok(())
     }
 
     /// Grants one more directory: the session's own.

@@ -37,6 +37,7 @@ use super::expected::Expected;
 use super::handover;
 use super::init::Inside;
 use super::options::Options;
+use super::root::Text;
 use super::second::{GREETING, MOST_PRIVATE, SEALS};
 use crate::launch::{HelperFault, LaunchError, StepName};
 use crate::shim;
@@ -159,7 +160,7 @@ impl Bwrap {
     }
 
     /// Takes over from the launcher what bubblewrap does.
-    pub(super) fn take(&mut self, act: &Act) -> Result<Taken, LaunchError> {
+    pub(super) fn take(&mut self, act: &Act, texts: &[Text]) -> Result<Taken, LaunchError> {
         if let Act::Namespaces { network } = act {
             self.network = *network;
         }
@@ -173,7 +174,7 @@ impl Bwrap {
             return Ok(Taken::No);
         };
         let refused = |source| refused("lay out the new root", source);
-        self.line = Options::lay_out(*base, mounts).map_err(refused)?;
+        self.line = Options::lay_out(*base, mounts, texts).map_err(refused)?;
         let found = Expected::of_this_process(self.network);
         let mut expected = found.map_err(|errno| refused(errno.into()))?;
         expected.mounts = std::mem::take(&mut self.line.expected);
@@ -185,7 +186,7 @@ impl Bwrap {
         let laid_out = self.lay_out(inside);
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
-        let listeners = acts.filter_map(|(_, act)| act.listener());
+        let listeners = acts.filter_map(|(_, act)| act.listener().or(act.handed_over()));
         let passed = [&inside.failure, &inside.end, &self.own]
             .into_iter()
             .chain(&inside.timeline)

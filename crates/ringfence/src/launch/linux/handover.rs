@@ -18,6 +18,7 @@ use ringfence_sys::start::StartArea;
 
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
+use super::gate::{Making, Wanted};
 use super::init::{Boundary, Inside};
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
@@ -100,6 +101,7 @@ const LANDLOCK: u8 = 4;
 const LIMITS: u8 = 5;
 const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
+const GATE: u8 = 8;
 
 const RESOURCES: [LimitedResource; 5] = [
     LimitedResource::Core,
@@ -108,6 +110,8 @@ const RESOURCES: [LimitedResource; 5] = [
     LimitedResource::Nofile,
     LimitedResource::Nproc,
 ];
+
+const WANTED: [Wanted; 3] = [Wanted::Datagram, Wanted::Stream, Wanted::Stream6];
 
 const KINDS: [Kind; 8] = [
     Kind::BlockDevice,
@@ -176,6 +180,14 @@ impl Writer {
                 self.expected(expected)?;
             }
             Ready::Descriptors => self.byte(DESCRIPTORS),
+            Ready::Gate(making) => {
+                self.byte(GATE);
+                self.fd(making.over.as_ref()?)?;
+                self.count(making.wanted.len())?;
+                for wanted in &making.wanted {
+                    self.byte(position(&WANTED, *wanted)?);
+                }
+            }
             Ready::Keyring => self.byte(KEYRING),
             Ready::Landlock(build) => {
                 self.byte(LANDLOCK);
@@ -261,6 +273,10 @@ impl Writer {
                     self.word(minor);
                     self.long(inode);
                 }
+                What::Text { size } => {
+                    self.byte(4);
+                    self.long(size);
+                }
             }
         }
         Some(())
@@ -345,6 +361,10 @@ impl Reader<'_> {
             CAPABILITIES_GONE => Ready::CapabilitiesGone,
             CHECKED => Ready::Checked(self.expected()?),
             DESCRIPTORS => Ready::Descriptors,
+            GATE => Ready::Gate(Making {
+                over: Some(self.fd()?),
+                wanted: self.list(|input| at(&WANTED, input.byte()?))?,
+            }),
             KEYRING => Ready::Keyring,
             LANDLOCK => Ready::Landlock(LandlockBuild {
                 abi: self.word()?,
@@ -414,6 +434,9 @@ impl Reader<'_> {
                             kind: at(&KINDS, input.byte()?)?,
                             device: (input.word()?, input.word()?),
                             inode: input.long()?,
+                        },
+                        4 => What::Text {
+                            size: input.long()?,
                         },
                         _ => return Err(Errno::BADMSG),
                     },

@@ -66,7 +66,10 @@ const FAILED: u8 = 125;
 
 impl Inside {
     /// Lets go of everything but the acts, which explain failures.
-    pub(super) fn release(self) -> Vec<(Step, Ready)> {
+    pub(super) fn release(mut self) -> Vec<(Step, Ready)> {
+        for (_, act) in &mut self.acts {
+            act.let_go();
+        }
         self.acts
     }
 
@@ -167,6 +170,12 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         if close(subject, done).is_err() {
             return FAILED;
         }
+    }
+    // The supervisor reads marks until there are no more, and answers nothing meanwhile.
+    if let Some(timeline) = &inside.timeline
+        && close(subject, timeline.as_raw_fd()).is_err()
+    {
+        return FAILED;
     }
     let ended = watch(&command, &signals, inside.end.as_fd());
     match inside.boundary {

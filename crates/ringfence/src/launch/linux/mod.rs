@@ -8,6 +8,7 @@ mod acts;
 mod broker;
 mod bwrap;
 mod expected;
+mod gate;
 mod handover;
 mod init;
 mod links;

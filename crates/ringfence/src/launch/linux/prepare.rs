@@ -4,6 +4,7 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
@@ -22,13 +23,14 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::acts::{LandlockBuild, Ready};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
+use super::gate::{self, Opening};
 use super::init::{Boundary, Inside};
-use super::root;
+use super::root::{self, Text};
 use super::running::Running;
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Command, LaunchError, Options, Timeline};
+use crate::launch::{Command, Decider, LaunchError, Options, Timeline};
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -45,6 +47,7 @@ pub struct Prepared {
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
+    gate: Option<Opening>,
     bwrap: Option<Bwrap>,
 }
 
@@ -69,6 +72,7 @@ pub fn prepare(
         streams::check(policy)?;
     }
     let mut environment = environment(policy, command)?;
+    gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let mut gathered = Gathered::new(policy, plan, &mut environment)?;
     for act in plan.acts() {
         let step = act.step();
@@ -81,6 +85,12 @@ pub fn prepare(
                 object: None,
                 source: Errno::IO.into(),
             });
+        }
+        if let Act::Gate(plan) = act {
+            let (opening, making) = Opening::new(plan, policy, command)?;
+            gathered.gate = Some(opening);
+            gathered.acts.push((step, Ready::Gate(making)));
+            continue;
         }
         gathered.take(act)?;
     }
@@ -132,6 +142,7 @@ pub fn prepare(
         tmp: gathered.tmp,
         timeline,
         asked_over: gathered.asked_over,
+        gate: gathered.gate,
     })
 }
 
@@ -145,6 +156,9 @@ struct Gathered {
     tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
+    gate: Option<Opening>,
+    /// Files of the session's own in the new root.
+    texts: Vec<Text>,
     bwrap: Option<Bwrap>,
 }
 
@@ -165,6 +179,14 @@ impl Gathered {
             names: Vec::new(),
             tmp: tmp.transpose()?,
             asked_over: None,
+            gate: None,
+            texts: gate::resolver_file(gate::hosts(plan))
+                .map(|at| Text {
+                    at,
+                    bytes: gate::resolver_text(),
+                })
+                .into_iter()
+                .collect(),
             bwrap: bwrap.transpose()?,
         })
     }
@@ -172,7 +194,7 @@ impl Gathered {
     fn take(&mut self, act: &Act) -> Result<(), LaunchError> {
         let step = act.step();
         if let Some(bwrap) = &mut self.bwrap {
-            match bwrap.take(act)? {
+            match bwrap.take(act, &self.texts)? {
                 Taken::ButFor(ready) => {
                     self.acts.push((step, ready));
                     return Ok(());
@@ -186,7 +208,7 @@ impl Gathered {
             Act::Names { absent } => self.names = free_names(absent)?,
             Act::Limits { bounds } => self.limits(bounds),
             other => {
-                if let Some(mut ready) = ready(other)? {
+                if let Some(mut ready) = ready(other, &self.texts)? {
                     self.complete(&mut ready, other)?;
                     self.acts.push((step, ready));
                 }
@@ -213,6 +235,9 @@ impl Gathered {
             (Ready::Landlock(build), _) => {
                 if let Some(tmp) = &self.tmp {
                     build.allow_writing(tmp.path())?;
+                }
+                for text in &self.texts {
+                    build.allow_reading(text.at.as_path())?;
                 }
             }
             (Ready::Seccomp(_, inner), Act::Seccomp(spec))
@@ -264,6 +289,14 @@ fn namespaces(network: NetworkNamespace) -> Namespaces {
 }
 
 impl Prepared {
+    /// Has somebody asked about hosts on nobody's list; without this they are refused.
+    ///
+    /// A connection is held while somebody is asked. Silence means no.
+    pub fn asking(mut self, decider: Arc<dyn Decider>) -> Self {
+        self.gate = self.gate.map(|gate| gate.ask(decider));
+        self
+    }
+
     /// Starts the session and returns once the command runs.
     ///
     /// The calling process is not restricted and may have threads. The session ends when the
@@ -298,15 +331,17 @@ impl Prepared {
             timeline,
             asked_over,
             namespaces,
+            gate,
             bwrap: _,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
-        let running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        running.open_gate(gate)?;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
-            running.broker = Some(broker(&socket, namespaces)?);
+            running.ask(broker(&socket, namespaces)?);
         }
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
@@ -327,10 +362,11 @@ impl Prepared {
             self.plan,
             self.tmp,
         );
-        let (running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        running.open_gate(self.gate)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
-            running.broker = Some(broker(&socket, self.namespaces)?.also(own));
+            running.ask(broker(&socket, self.namespaces)?.also(own));
         }
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
@@ -418,7 +454,7 @@ fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     }
 }
 
-fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
+fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
     Ok(Some(match act {
         Act::Keyring => Ready::Keyring,
         Act::Ids => Ready::Ids {
@@ -426,7 +462,8 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
             group: IdMap::same(rustix::process::getegid().as_raw()),
         },
         Act::Root { base, mounts } => {
-            let build = root::lay_out(*base, mounts).map_err(|source| LaunchError::Prepare {
+            let build = root::lay_out(*base, mounts, texts);
+            let build = build.map_err(|source| LaunchError::Prepare {
                 what: "lay out the new root".to_owned(),
                 source,
             })?;

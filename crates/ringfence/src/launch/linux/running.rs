@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use ringfence_core::plan::{Plan, Step};
+use ringfence_gate::serve::Gate;
 use ringfence_sys::failure::Failure;
 use ringfence_sys::files::{self, CWD};
 use ringfence_sys::process::fill_random;
@@ -21,10 +22,11 @@ use rustix::process::pidfd_send_signal;
 use super::acts::Ready;
 use super::broker::Broker;
 use super::bwrap::Outside;
+use super::gate::Opening;
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Cause, LaunchError, NameFound, Report, StepName};
+use crate::launch::{Cause, LaunchError, NameFound, Network, Report, StepName};
 
 /// How long a first process may take to end its descendants.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -47,7 +49,9 @@ pub struct Running {
     plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
-    pub(super) broker: Option<Broker>,
+    broker: Option<Broker>,
+    /// The session has no other network, so with this it has none.
+    gate: Option<Gate>,
     reaped: bool,
 }
 
@@ -74,8 +78,23 @@ impl Running {
             _tmp: tmp,
             timeline: Vec::new(),
             broker: None,
+            gate: None,
             reaped: false,
         }
+    }
+
+    /// Serves the session's network gate, if it has one.
+    pub(super) fn open_gate(&mut self, opening: Option<Opening>) -> Result<(), LaunchError> {
+        self.gate = opening.map(Opening::open).transpose()?.flatten();
+        Ok(())
+    }
+
+    /// Answers what the filter asks.
+    pub(super) fn ask(&mut self, broker: Broker) {
+        self.broker = Some(match &self.gate {
+            Some(gate) => broker.carrying(gate.carrier()),
+            None => broker,
+        });
     }
 
     /// Waits until the command runs, or something has refused.
@@ -235,6 +254,7 @@ impl Running {
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.iter().filter_map(|name| put_aside(name)).collect(),
+            network: self.attempts(),
             timeline: std::mem::take(&mut self.timeline),
             started: self.started_at,
             ended: SystemTime::now(),
@@ -245,6 +265,12 @@ impl Running {
             self.reaped = true;
         }
         Ok(report)
+    }
+
+    /// What the session tried to reach up to now.
+    pub fn attempts(&self) -> Network {
+        let (attempts, not_kept) = self.gate.as_ref().map(Gate::attempts).unwrap_or_default();
+        Network { attempts, not_kept }
     }
 
     /// Sleeps until something happens.
