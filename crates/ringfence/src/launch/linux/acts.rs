@@ -15,7 +15,7 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, sockets};
+use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, mounts, sockets};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -76,7 +76,9 @@ impl Ready {
             // Only the first process has what there is to join.
             Self::Network => whole(Err(Errno::INVAL)),
             Self::Privileges => whole(process::no_new_privs(subject)),
-            Self::Root(build) => build.enter(subject),
+            Self::Root(build) => build
+                .swap(subject)
+                .and_then(|covered| whole(mounts::uncover_root(subject, covered))),
             Self::Seccomp(program, listener) => {
                 whole(load_filter(subject, program, listener.as_ref()))
             }

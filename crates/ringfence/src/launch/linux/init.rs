@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
 use super::acts::Ready;
-use super::network::Making;
+use super::helper::{Helper, Uncovering};
 use super::wire;
 
 /// All that the inside of a session needs, laid out before it exists.
@@ -112,21 +112,29 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
-    let mut network = match inside.network {
-        NetworkNamespace::Own => match Making::begin(subject) {
-            Ok(making) => Some(making),
+    let mut helper = match inside.network {
+        NetworkNamespace::Own => match Helper::begin(subject) {
+            Ok(helper) => Some(helper),
             Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
         },
         NetworkNamespace::Shared => None,
     };
+    let (mut covered, mut uncovering) = (None, None);
     for (step, act) in &inside.acts {
         if inside.fail_at == Some(*step) {
             return inside.fail(*step, 0, Errno::IO);
         }
-        let done = match (act, network.take()) {
-            (Ready::Network, Some(making)) => making.join(subject).map_err(|errno| (0, errno)),
-            (act, rest) => {
-                network = rest;
+        let done = match (act, helper.take()) {
+            (Ready::Root(build), Some(busy)) => {
+                helper = Some(busy);
+                build.swap(subject).map(|root| covered = Some(root))
+            }
+            (Ready::Network, Some(ready)) => ready
+                .join(subject, covered.take())
+                .map(|rest| uncovering = Some(rest))
+                .map_err(|errno| (0, errno)),
+            (act, busy) => {
+                helper = busy;
                 act.carry_out(subject, inside.kept())
             }
         };
@@ -135,9 +143,13 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         }
         inside.mark(*step);
     }
-    if network.is_some() {
-        // Nothing joined it, so the command would have the host's.
+    if helper.is_some() || covered.is_some() {
+        // Nobody joined the network namespace, or took the old root off: the command would have
+        // the host's.
         return inside.fail(Step::Namespaces, 0, Errno::INVAL);
+    }
+    if let Some(Err(errno)) = uncovering.map(Uncovering::finish) {
+        return inside.fail(Step::Root, 0, errno);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))

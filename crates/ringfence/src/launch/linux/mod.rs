@@ -10,9 +10,10 @@ mod bwrap;
 mod expected;
 mod gate;
 mod handover;
+mod helper;
 mod init;
 mod links;
-mod network;
+
 mod options;
 mod prepare;
 mod root;
