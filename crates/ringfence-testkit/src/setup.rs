@@ -42,6 +42,8 @@ pub struct Setup {
     pub pause: u64,
     /// Pretends that user namespaces are missing, so that Landlock alone has to do.
     pub landlock_engine: bool,
+    /// Pretends that filters cannot ask a supervisor.
+    pub no_listener: bool,
 }
 
 impl Setup {

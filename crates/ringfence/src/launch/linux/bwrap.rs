@@ -186,7 +186,7 @@ impl Bwrap {
         let laid_out = self.lay_out(inside);
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
-        let listeners = acts.filter_map(|(_, act)| act.listener().or(act.handed_over()));
+        let listeners = acts.filter_map(|(_, act)| act.listener().or_else(|| act.handed_over()));
         let passed = [&inside.failure, &inside.end, &self.own]
             .into_iter()
             .chain(&inside.timeline)
