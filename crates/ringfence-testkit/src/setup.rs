@@ -44,6 +44,8 @@ pub struct Setup {
     pub landlock_abi: Option<u32>,
     /// Pretends that user namespaces are missing, so that Landlock alone has to do.
     pub landlock_engine: bool,
+    /// Pretends that filters cannot ask a supervisor.
+    pub no_listener: bool,
 }
 
 impl Setup {

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, LaunchError, Options, Report, Signals, StepName, Timeline,
+    Cause, Command, LaunchError, Options, Outcome, Report, Signals, StepName, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
@@ -202,10 +202,40 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             ),
         });
     }
+    say_refused(&report);
     if report.cause == Cause::WallTime {
         tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
     }
     Ok(report)
+}
+
+/// How many refused hosts are named after a run.
+const MOST_REFUSED: usize = 5;
+
+/// Names the hosts that were refused: a program often says only that something did not work.
+fn say_refused(report: &Report) {
+    let mut hosts: Vec<String> = Vec::new();
+    for attempt in &report.network.attempts {
+        let host = match attempt.port {
+            0 => attempt.host.clone(),
+            port => format!("{}:{port}", attempt.host),
+        };
+        if attempt.verdict == Outcome::Refused && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    let Some(shown) = hosts.chunks(MOST_REFUSED).next() else {
+        return;
+    };
+    let more = match hosts.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!(
+        "ringfence: refused on the network: {}{more} (`--allow-host` lets a host through)\n",
+        shown.join(", ")
+    );
+    tell(&visible(&text));
 }
 
 fn session(

@@ -38,6 +38,12 @@ pub fn prepare(
 
 impl Prepared {
     /// Never called.
+    #[must_use]
+    pub fn asking(self, _decider: std::sync::Arc<dyn super::Decider>) -> Self {
+        match self.0 {}
+    }
+
+    /// Never called.
     ///
     /// # Errors
     ///
@@ -48,6 +54,11 @@ impl Prepared {
 }
 
 impl Running {
+    /// Never called.
+    pub fn attempts(&self) -> super::Network {
+        match self.0 {}
+    }
+
     /// Never called: there is no such value.
     pub fn id(&self) -> i32 {
         match self.0 {}
