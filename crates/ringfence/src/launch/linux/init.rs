@@ -183,12 +183,6 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
             return FAILED;
         }
     }
-    // The supervisor reads marks until there are no more, and answers nothing meanwhile.
-    if let Some(timeline) = &inside.timeline
-        && close(subject, timeline.as_raw_fd()).is_err()
-    {
-        return FAILED;
-    }
     let ended = watch(&command, &signals, inside.end.as_fd());
     match inside.boundary {
         Boundary::Descent => end_descendants(),
