@@ -54,7 +54,7 @@ impl Ready {
     pub(super) fn carry_out(
         &self,
         subject: &Subject,
-        keep: [BorrowedFd<'_>; 4],
+        keep: [BorrowedFd<'_>; 5],
     ) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
@@ -116,7 +116,7 @@ fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
 }
 
 /// Closes everything above standard error but what the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 4]) -> Result<(), Errno> {
+fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 5]) -> Result<(), Errno> {
     let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
     keep.sort_unstable();
     let mut from = 3;

@@ -25,10 +25,11 @@ use super::bwrap::{Bwrap, Taken};
 use super::init::{Boundary, Inside};
 use super::root;
 use super::running::Running;
+use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Command, LaunchError, Options, Timeline};
+use crate::launch::{Command, LaunchError, Options, Streams, Timeline};
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -45,6 +46,7 @@ pub struct Prepared {
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
+    terminal: Option<seat::Outer>,
     bwrap: Option<Bwrap>,
 }
 
@@ -59,14 +61,30 @@ pub fn prepare(
     command: &Command,
     options: Options,
 ) -> Result<Prepared, LaunchError> {
+    prepare_with(policy, plan, command, options, Streams::default())
+}
+
+/// The same, with other standard streams than the caller's, or with a terminal of the session's own.
+///
+/// # Errors
+///
+/// As [`prepare`].
+pub fn prepare_with(
+    policy: &Policy,
+    plan: &Plan,
+    command: &Command,
+    options: Options,
+    streams: Streams,
+) -> Result<Prepared, LaunchError> {
     if !plan.may_launch() {
         return Err(LaunchError::Gaps {
             gaps: plan.gaps().to_vec(),
         });
     }
     let boundary = boundary(plan.engine())?;
+    let (seat, terminal) = Seat::new(streams)?;
     if plan.engine() != Engine::Track {
-        streams::check(policy)?;
+        streams::check(policy, &seat)?;
     }
     let mut environment = environment(policy, command)?;
     let mut gathered = Gathered::new(policy, plan, &mut environment)?;
@@ -102,6 +120,7 @@ pub fn prepare(
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
         })?,
+        seat,
         timeline: timeline_inside,
         acts: gathered.acts,
         fail_at: options.fail_at,
@@ -126,6 +145,7 @@ pub fn prepare(
         tmp: gathered.tmp,
         timeline,
         asked_over: gathered.asked_over,
+        terminal,
     })
 }
 
@@ -290,13 +310,15 @@ impl Prepared {
             tmp,
             timeline,
             asked_over,
+            terminal,
             namespaces,
             bwrap: _,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
-        let running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        running.terminal = receive(terminal)?;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
             running.broker = Some(broker(&socket, namespaces)?);
@@ -320,7 +342,8 @@ impl Prepared {
             self.plan,
             self.tmp,
         );
-        let (running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
             running.broker = Some(broker(&socket, self.namespaces)?.also(own));
@@ -330,6 +353,13 @@ impl Prepared {
         }
         Ok(running)
     }
+}
+
+/// Receives the outer end of the session's terminal.
+fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError> {
+    let received = terminal.map(seat::Outer::receive).transpose();
+    let received = received.map_err(|errno| refused("receive the session's terminal", errno))?;
+    Ok(received.flatten())
 }
 
 /// Receives the calls that the filter asks about.
