@@ -139,6 +139,13 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
+/// `ringfence run` by itself, with the first word as its name.
+#[derive(Debug, Parser)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) arguments: RunArguments,
+}
+
 /// `ringfence run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {

@@ -250,6 +250,9 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
 fn own_trees(policy: &Policy, draft: &mut Draft) {
     let default = policy.files().default_access();
     for (rule, parent) in policy.files().with_parents() {
+        if !rule.content.is_own() {
+            continue;
+        }
         // What the host's files of that name would be: the nearest rule about the host's says.
         let rules = policy.files().rules().iter();
         let above = rules

@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use ringfence_core::plan::Step;
+use ringfence_core::plan::{NetworkNamespace, Step};
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::process::{self, Dumpable};
@@ -26,6 +26,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
 use super::acts::Ready;
+use super::network::Making;
 use super::seat::Seat;
 use super::wire;
 
@@ -33,6 +34,8 @@ use super::wire;
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
+    /// Whether a network namespace is still to be made.
+    pub(super) network: NetworkNamespace,
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
@@ -111,18 +114,29 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
+    let mut network = match inside.network {
+        NetworkNamespace::Own => match Making::begin(subject) {
+            Ok(making) => Some(making),
+            Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
+        },
+        NetworkNamespace::Shared => None,
+    };
     // In the new root, whose terminals are the session's own, and before any rule binds.
     let seated = inside
         .acts
         .partition_point(|(step, _)| *step < Step::Descriptors);
-    if let Err(status) = carry_out(subject, inside, 0..seated) {
+    if let Err(status) = carry_out(subject, inside, 0..seated, &mut network) {
         return status;
     }
     if let Err(errno) = inside.seat.take(subject) {
         return inside.fail(Step::Init, SEAT, errno);
     }
-    if let Err(status) = carry_out(subject, inside, seated..inside.acts.len()) {
+    if let Err(status) = carry_out(subject, inside, seated..inside.acts.len(), &mut network) {
         return status;
+    }
+    if network.is_some() {
+        // Nothing joined it, so the command would have the host's.
+        return inside.fail(Step::Namespaces, 0, Errno::INVAL);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))
@@ -164,13 +178,24 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
 pub(super) const SEAT: u32 = 1;
 
 /// Carries out some of the acts, in order; an error is the status to end with.
-fn carry_out(subject: &Subject, inside: &Inside, which: Range<usize>) -> Result<(), u8> {
+fn carry_out(
+    subject: &Subject,
+    inside: &Inside,
+    which: Range<usize>,
+    network: &mut Option<Making>,
+) -> Result<(), u8> {
     for (step, act) in inside.acts.get(which).unwrap_or_default() {
         if inside.fail_at == Some(*step) {
             return Err(inside.fail(*step, 0, Errno::IO));
         }
-        act.carry_out(subject, inside.kept())
-            .map_err(|(detail, errno)| inside.fail(*step, detail, errno))?;
+        let done = match (act, network.take()) {
+            (Ready::Network, Some(making)) => making.join(subject).map_err(|errno| (0, errno)),
+            (act, rest) => {
+                *network = rest;
+                act.carry_out(subject, inside.kept())
+            }
+        };
+        done.map_err(|(detail, errno)| inside.fail(*step, detail, errno))?;
         inside.mark(*step);
     }
     Ok(())

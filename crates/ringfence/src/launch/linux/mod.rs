@@ -11,6 +11,7 @@ mod expected;
 mod handover;
 mod init;
 mod links;
+mod network;
 mod options;
 mod prepare;
 mod relay;

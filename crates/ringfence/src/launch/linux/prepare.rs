@@ -114,8 +114,14 @@ pub fn prepare_with(
             (Some(outer), Some(inner))
         }
     };
+    let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
     let inside = Inside {
         boundary,
+        network: if own_network {
+            NetworkNamespace::Own
+        } else {
+            NetworkNamespace::Shared
+        },
         start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
@@ -292,7 +298,8 @@ impl Prepared {
             return self.spawn_through(bwrap, asked);
         }
         let born = Spawn::new(Memory::Copied)
-            .namespaces(self.namespaces)
+            // The network's is made beside the root, by `network`.
+            .namespaces(self.namespaces.difference(Namespaces::NET))
             .start(&mut self.inside, super::init::live);
         let child = born.map_err(|errno| LaunchError::Act {
             step: crate::launch::StepName(Step::Namespaces),
@@ -455,7 +462,7 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
             })?;
             Ready::Root(build)
         }
-        Act::Loopback => Ready::Loopback,
+        Act::Loopback => Ready::Network,
         Act::Descriptors => Ready::Descriptors,
         Act::Capabilities => Ready::Capabilities,
         Act::Privileges => Ready::Privileges,
