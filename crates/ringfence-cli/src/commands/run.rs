@@ -256,7 +256,8 @@ fn session(
         asked.timeline = Timeline::On;
     }
     let front = Front::new(job.terminal)?;
-    let prepared = ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams())?;
+    let prepared =
+        ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
     let running = prepared.spawn()?;
     record.start(&running, job.command, &command.directory);
     for group in gaps_by_reason(plan) {

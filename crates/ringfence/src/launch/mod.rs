@@ -5,7 +5,7 @@
 //! a child. When any of these stages fails, no code of the command has run.
 
 mod streams;
-pub use streams::{NewTerminal, Size, Stream, Streams};
+pub use streams::{Given, NewTerminal, Size, Stream, Streams};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -13,14 +13,15 @@ mod linux;
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Prepared, Relay, RelayError, Rescue, Running, Signals, prepare, prepare_with, system_bwrap,
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+    system_bwrap,
 };
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Prepared, Relay, RelayError, Rescue, Running, Signals, prepare, prepare_with,
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
 };
 
 use std::ffi::OsString;

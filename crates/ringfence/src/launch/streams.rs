@@ -1,8 +1,27 @@
 //! What a command gets as standard input, output and error, and as its terminal.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
 use rustix::termios::Termios;
+
+/// What a command gets from its caller besides its policy.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Its standard streams, and its terminal.
+    pub streams: Streams,
+    /// Variables that it gets whatever the policy says of the caller's own.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl From<Streams> for Given {
+    fn from(streams: Streams) -> Self {
+        Self {
+            streams,
+            variables: Vec::new(),
+        }
+    }
+}
 
 /// One of the three standard streams.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence_core::plan::{Plan, Step};
 use ringfence_core::policy::Policy;
 
-use super::{Command, LaunchError, Options, Report, Streams};
+use super::{Command, Given, LaunchError, Options, Report, Streams};
 
 /// A launch that cannot exist here.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub fn prepare_with(
     plan: &Plan,
     command: &Command,
     options: Options,
-    _streams: Streams,
+    _given: Given,
 ) -> Result<Prepared, LaunchError> {
     prepare(policy, plan, command, options)
 }
@@ -103,7 +103,68 @@ impl Rescue {
     }
 }
 
+/// What a session that cannot exist would tell.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum News {
+    /// It is over.
+    Ended(io::Result<Report>),
+    /// The command was stopped.
+    Stopped,
+}
+
+/// A session that cannot exist here.
+#[derive(Debug)]
+pub struct Served(std::convert::Infallible);
+
+impl Served {
+    /// Never called: there is no such value.
+    pub fn id(&self) -> i32 {
+        match self.0 {}
+    }
+
+    /// Never called: there is no such value.
+    pub fn take_terminal(&mut self) -> Option<std::os::fd::OwnedFd> {
+        match self.0 {}
+    }
+
+    /// Never called: there is no such value.
+    pub fn end(&self) {
+        match self.0 {}
+    }
+
+    /// Never called: there is no such value.
+    pub fn signal(&self, _signal: rustix::process::Signal) {
+        match self.0 {}
+    }
+
+    /// Never called: there is no such value.
+    pub fn next(&self) -> Option<News> {
+        match self.0 {}
+    }
+
+    /// Never called: there is no such value.
+    pub fn try_next(&self) -> Option<News> {
+        match self.0 {}
+    }
+}
+
+impl std::os::fd::AsFd for Served {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self.0 {}
+    }
+}
+
 impl Prepared {
+    /// Never called.
+    ///
+    /// # Errors
+    ///
+    /// None: there is no such value.
+    pub fn serve(self) -> Result<Served, LaunchError> {
+        match self.0 {}
+    }
+
     /// Never called.
     ///
     /// # Errors
