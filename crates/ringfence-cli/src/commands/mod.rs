@@ -9,6 +9,7 @@ pub(crate) mod judged;
 mod man;
 mod run;
 mod settings;
+mod shell;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let done = match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Shell(arguments) => return shell::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),

@@ -8,6 +8,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use ringfence_core::plan::NetworkNamespace;
 use ringfence_sys::mounts::{self, CoveredRoot};
 use ringfence_sys::namespaces::{self, Namespaces};
 use ringfence_sys::spawn::{Memory, Spawn};
@@ -15,6 +16,63 @@ use ringfence_sys::wait::{self, Child, Ended};
 use ringfence_sys::{Errno, Pid, Subject, descriptors, loopback};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::acts::{Kept, Ready, Refused};
+
+/// What the helper is doing.
+pub(super) enum Help {
+    /// Nothing: there is none, and the first process does everything itself.
+    None,
+    /// It makes the network namespace. By and by there is a root to uncover.
+    Making(Helper, Option<CoveredRoot>),
+    /// It takes the old root off.
+    Uncovering(Uncovering),
+}
+
+impl Help {
+    /// Begins. Runs in the first process, before it has given anything up.
+    pub(super) fn begin(subject: &Subject, network: NetworkNamespace) -> Result<Self, Errno> {
+        match network {
+            NetworkNamespace::Own => Helper::begin(subject).map(|it| Self::Making(it, None)),
+            NetworkNamespace::Shared => Ok(Self::None),
+        }
+    }
+
+    /// Carries an act out, with the helper where it is of use.
+    pub(super) fn carry_out(
+        &mut self,
+        subject: &Subject,
+        act: &Ready,
+        keep: Kept<'_>,
+    ) -> Result<(), Refused> {
+        match (act, std::mem::replace(self, Self::None)) {
+            (Ready::Root(build), Self::Making(helper, _)) => {
+                let covered = build.swap(subject)?;
+                *self = Self::Making(helper, Some(covered));
+                Ok(())
+            }
+            (Ready::Network, Self::Making(helper, covered)) => {
+                let rest = helper.join(subject, covered).map_err(|errno| (0, errno))?;
+                *self = Self::Uncovering(rest);
+                Ok(())
+            }
+            (act, as_before) => {
+                *self = as_before;
+                act.carry_out(subject, keep)
+            }
+        }
+    }
+
+    /// Waits until the helper has ended well.
+    pub(super) fn finish(self) -> Result<(), Errno> {
+        match self {
+            Self::None => Ok(()),
+            // Nobody joined the network namespace: the command would have the host's.
+            Self::Making(..) => Err(Errno::INVAL),
+            Self::Uncovering(rest) => rest.finish(),
+        }
+    }
+}
 
 /// A helper that makes a network namespace.
 pub(super) struct Helper {
@@ -38,8 +96,7 @@ struct Ends {
 }
 
 impl Helper {
-    /// Begins. Runs in the first process, before it has given anything up.
-    pub(super) fn begin(_subject: &Subject) -> Result<Self, Errno> {
+    fn begin(_subject: &Subject) -> Result<Self, Errno> {
         let (answer, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (hear, order) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut ends = Ends { tell, hear, order };
@@ -52,11 +109,7 @@ impl Helper {
     }
 
     /// Waits until the network namespace is made, joins it, and leaves the old root to the helper.
-    pub(super) fn join(
-        self,
-        subject: &Subject,
-        covered: Option<CoveredRoot>,
-    ) -> Result<Uncovering, Errno> {
+    fn join(self, subject: &Subject, covered: Option<CoveredRoot>) -> Result<Uncovering, Errno> {
         let mut answer = [0; 4];
         let count = retry_on_intr(|| read(&self.answer, &mut answer))?;
         if count != answer.len() {
@@ -77,7 +130,7 @@ impl Helper {
 
 impl Uncovering {
     /// Waits until nothing of the old root can be reached.
-    pub(super) fn finish(self) -> Result<(), Errno> {
+    fn finish(self) -> Result<(), Errno> {
         loop {
             match wait::wait_any()? {
                 (pid, Ended::Exited(0)) if pid == self.pid => return Ok(()),
