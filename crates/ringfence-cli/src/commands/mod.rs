@@ -9,6 +9,7 @@ pub(crate) mod judged;
 mod man;
 mod run;
 mod settings;
+mod shell;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,18 +18,20 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use ringfence_core::plan::HostFacts;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Run};
 use crate::exit::Exit;
 use crate::output::{answer, complain, tell, visible};
 
 /// Does what was typed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = match parse(&arguments) {
+        Ok(command) => command,
         Err(error) => return usage(&error).into(),
     };
-    let done = match cli.command {
+    let done = match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Shell(arguments) => return shell::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
@@ -50,6 +53,21 @@ pub(crate) fn run_from_windows(word: Option<&std::ffi::OsStr>) -> ExitCode {
     };
     let name = std::iter::once("ringfence".to_owned());
     run(name.chain(arguments).map(OsString::from))
+}
+
+/// Takes the arguments apart.
+///
+/// `run` is on the way of every command that anybody confines, so its own flags are tried first:
+/// describing all other commands takes longer than reading its line. Whatever is not a plain
+/// `run` (help, a mistake) is read again with everything described, for a whole answer.
+fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    if let [_, rest @ ..] = arguments
+        && rest.first().is_some_and(|word| word == "run")
+        && let Ok(run) = Run::try_parse_from(rest)
+    {
+        return Ok(Command::Run(Box::new(run.arguments)));
+    }
+    Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
 /// Help and version are answers; everything else is a mistake.

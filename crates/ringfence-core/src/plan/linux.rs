@@ -2,14 +2,15 @@
 
 use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
-use super::mounts;
 use super::{
     Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, bounds, network_namespace,
 };
+use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
-    self, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc, UnixSockets,
+    self, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc,
+    UnixSockets,
 };
 use crate::settings::{Limit, NetworkMode, Tmp};
 
@@ -53,7 +54,7 @@ pub(super) fn compile(
             "use `--engine auto`",
         ),
     }
-    network(policy, draft);
+    gate::plan(policy, facts, engine, draft);
     sockets(policy, draft);
     tmp_size(policy, engine, draft);
     engine
@@ -250,6 +251,9 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
 fn own_trees(policy: &Policy, draft: &mut Draft) {
     let default = policy.files().default_access();
     for (rule, parent) in policy.files().with_parents() {
+        if !rule.content.is_own() {
+            continue;
+        }
         // What the host's files of that name would be: the nearest rule about the host's says.
         let rules = policy.files().rules().iter();
         let above = rules
@@ -338,6 +342,11 @@ fn filter(
         UnixSockets::Refused
     };
     draft.acts.push(Act::Seccomp(FilterSpec {
+        group_signals: if facts.landlock.abi < ABI_SCOPES {
+            GroupSignals::Refused
+        } else {
+            GroupSignals::Allowed
+        },
         host_processes: match ipc {
             SystemIpc::Own => HostProcesses::Hidden,
             SystemIpc::Shared => HostProcesses::InSight,
@@ -360,27 +369,6 @@ fn filter(
         unix,
         ..FilterSpec::strictest(arch)
     }));
-}
-
-fn network(policy: &Policy, draft: &mut Draft) {
-    let network = policy.network();
-    if network.mode() == NetworkMode::Hosts && !network.hosts().is_empty() {
-        draft.gap_of(
-            network.mode_origin().clone(),
-            "network hosts",
-            "there is no gate yet that could let single hosts through, so nothing could be reached",
-            "use `--net none` or `--net all`",
-        );
-    }
-    let ports = network.loopback_in().iter().chain(network.loopback_out());
-    for port in ports {
-        draft.gap_of(
-            port.origin.clone(),
-            format!("loopback port {}", port.value),
-            "there is no gate yet that could carry it",
-            "take the port away, or use `--net all`",
-        );
-    }
 }
 
 fn sockets(policy: &Policy, draft: &mut Draft) {

@@ -5,6 +5,7 @@
 //! read anywhere.
 
 mod facts;
+mod gate;
 mod landlock;
 mod linux;
 mod macos;
@@ -12,6 +13,7 @@ mod mounts;
 mod order;
 
 pub use facts::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
+pub use gate::{GatePlan, Hosts};
 pub use landlock::{LandlockPlan, LandlockRule, Listing, Scopes, TcpRules};
 pub use mounts::{Base, DEVICES, Mount, MountKind};
 pub use order::Step;
@@ -85,6 +87,8 @@ pub enum Act {
     },
     /// Bring up the loopback interface.
     Loopback,
+    /// Open the ways out of that network that the policy allows.
+    Gate(GatePlan),
     /// Close every descriptor above standard error.
     Descriptors,
     /// Bound what the processes may use.
@@ -257,6 +261,7 @@ impl Act {
             Self::Ids => Step::Ids,
             Self::Root { .. } => Step::Root,
             Self::Loopback => Step::Loopback,
+            Self::Gate(_) => Step::Gate,
             Self::Descriptors => Step::Descriptors,
             Self::Limits { .. } => Step::Limits,
             Self::Capabilities => Step::Capabilities,
@@ -299,6 +304,7 @@ impl fmt::Display for Act {
                 )
             }
             Self::Loopback => f.write_str("bring up a loopback interface of its own"),
+            Self::Gate(plan) => plan.fmt(f),
             Self::Descriptors => f.write_str("close every descriptor above standard error"),
             Self::Limits { bounds } => {
                 f.write_str("set limits:")?;

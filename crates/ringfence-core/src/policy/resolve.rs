@@ -8,8 +8,6 @@ mod paths;
 mod reach;
 mod rules;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +115,6 @@ fn build(
         tmp: tmp.value,
         temporaries: Vec::new(),
         settled: Settled::default(),
-        absent: RefCell::default(),
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
@@ -227,8 +224,6 @@ struct Builder<'a> {
     /// Temporary directories that the session has its own of.
     temporaries: Vec<AbsPath>,
     settled: Settled,
-    /// What directories are that something absent was looked for in.
-    absent: RefCell<HashMap<PathBuf, Seen>>,
     /// Hidden paths that could not be looked up, and why.
     unseen: Vec<(AbsPath, Origin, String)>,
     complaints: Vec<Complaint>,
@@ -285,13 +280,15 @@ impl Builder<'_> {
 /// If the path is not absolute, or is no path at all.
 pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
     let lexical = AbsPath::lexical(path)?;
-    let mut above = lexical.parent();
-    while let Some(directory) = above {
-        if let Seen::At(canonical, _) = look(directory.as_path()) {
-            let rest = lexical.as_path().strip_prefix(&directory);
+    let above = lexical.as_path().ancestors().skip(1);
+    for directory in above {
+        if let Seen::At(canonical, _) = look(directory) {
+            if canonical.as_path() == directory {
+                break;
+            }
+            let rest = lexical.as_path().strip_prefix(directory);
             return Ok(rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest)));
         }
-        above = directory.parent();
     }
     Ok(lexical)
 }

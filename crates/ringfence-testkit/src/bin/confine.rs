@@ -105,6 +105,18 @@ mod linux {
                 name.moved_to
             );
         }
+        for attempt in &report.network.attempts {
+            eprintln!(
+                "confine: {:?} {}:{} {:?} sent {} received {} ({})",
+                attempt.way,
+                attempt.host,
+                attempt.port,
+                attempt.verdict,
+                attempt.sent,
+                attempt.received,
+                attempt.rule
+            );
+        }
         Ok(report.cause.exit_status())
     }
 
@@ -167,8 +179,17 @@ mod linux {
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {
         let mut facts = quick();
+        if let Some(abi) = setup.landlock_abi {
+            facts.landlock.abi = abi;
+        }
         if setup.landlock_engine {
             facts.user_namespaces = Feature::Missing {
+                why: "the test says so".to_owned(),
+                fix: "none".to_owned(),
+            };
+        }
+        if setup.no_listener {
+            facts.seccomp_listener = Feature::Missing {
                 why: "the test says so".to_owned(),
                 fix: "none".to_owned(),
             };

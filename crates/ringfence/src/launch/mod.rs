@@ -4,17 +4,25 @@
 //! cannot allocate, lock, log or panic runs. The caller is never restricted: every act happens in
 //! a child. When any of these stages fails, no code of the command has run.
 
+mod streams;
+pub use streams::{Given, NewTerminal, Size, Stream, Streams};
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
-pub use linux::{Prepared, Running, Signals, prepare, system_bwrap};
+pub use linux::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+    system_bwrap,
+};
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Prepared, Running, Signals, prepare};
+pub use unsupported::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+};
 
 use std::ffi::OsString;
 use std::io;
@@ -22,6 +30,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, Step};
+pub use ringfence_gate::event::{Attempt, Outcome, Way};
+pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
 
 /// What to run.
@@ -82,12 +92,23 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     /// Protected names that appeared during the session, and where they were put.
     pub names: Vec<NameFound>,
+    /// What happened at the network gate, if there was one.
+    pub network: Network,
     /// How long each step of the launch took, if that was asked for.
     pub timeline: Vec<(Step, Duration)>,
     /// When the command started.
     pub started: SystemTime,
     /// When the session was over.
     pub ended: SystemTime,
+}
+
+/// What a session tried to reach.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// Each attempt, in order.
+    pub attempts: Vec<Attempt>,
+    /// How many more there were.
+    pub not_kept: u64,
 }
 
 /// A protected name that the session made.
@@ -221,6 +242,7 @@ impl std::fmt::Display for StepName {
             Step::Ids => "map the user and group",
             Step::Root => "build the new root",
             Step::Loopback => "bring up the loopback interface",
+            Step::Gate => "open the network gate",
             Step::Descriptors => "close descriptors",
             Step::Limits => "set limits",
             Step::Capabilities => "drop capabilities",

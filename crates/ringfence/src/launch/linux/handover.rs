@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use ringfence_core::plan::Step;
+use ringfence_core::plan::{NetworkNamespace, Step};
 use ringfence_sys::Errno;
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::files::Kind;
@@ -18,7 +18,9 @@ use ringfence_sys::start::StartArea;
 
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
+use super::gate::{Making, Wanted};
 use super::init::{Boundary, Inside};
+use super::seat::{Desk, Seat, Use};
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
 const MARK: &[u8; 16] = b"ringfence-2nd-1\n";
@@ -36,6 +38,16 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
         Some(timeline) => {
             out.byte(1);
             out.fd(timeline)?;
+        }
+    }
+    match &inside.seat.desk {
+        None => out.byte(0),
+        Some(desk) => {
+            out.byte(1);
+            out.fd(&desk.socket)?;
+            for used in desk.streams {
+                out.byte((used == Use::Terminal).into());
+            }
         }
     }
     out.bytes(inside.directory.to_bytes())?;
@@ -64,6 +76,8 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
+        // bubblewrap made what namespaces there are.
+        network: NetworkNamespace::Shared,
         start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,
@@ -72,6 +86,20 @@ pub(super) fn read(
             0 => None,
             1 => Some(input.fd()?),
             _ => return Err(Errno::BADMSG),
+        },
+        seat: Seat {
+            // Placed when the orders were read.
+            given: [const { None }; 3],
+            desk: match input.byte()? {
+                0 => None,
+                1 => Some(Desk {
+                    socket: input.fd()?,
+                    outer: None,
+                    streams: [input.used()?, input.used()?, input.used()?],
+                    inner: None,
+                }),
+                _ => return Err(Errno::BADMSG),
+            },
         },
         directory: input.string()?,
         programs: input.strings()?,
@@ -98,6 +126,7 @@ const LANDLOCK: u8 = 4;
 const LIMITS: u8 = 5;
 const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
+const GATE: u8 = 8;
 
 const RESOURCES: [LimitedResource; 5] = [
     LimitedResource::Core,
@@ -106,6 +135,8 @@ const RESOURCES: [LimitedResource; 5] = [
     LimitedResource::Nofile,
     LimitedResource::Nproc,
 ];
+
+const WANTED: [Wanted; 3] = [Wanted::Datagram, Wanted::Stream, Wanted::Stream6];
 
 const KINDS: [Kind; 8] = [
     Kind::BlockDevice,
@@ -174,6 +205,14 @@ impl Writer {
                 self.expected(expected)?;
             }
             Ready::Descriptors => self.byte(DESCRIPTORS),
+            Ready::Gate(making) => {
+                self.byte(GATE);
+                self.fd(making.over.as_ref()?)?;
+                self.count(making.wanted.len())?;
+                for wanted in &making.wanted {
+                    self.byte(position(&WANTED, *wanted)?);
+                }
+            }
             Ready::Keyring => self.byte(KEYRING),
             Ready::Landlock(build) => {
                 self.byte(LANDLOCK);
@@ -216,7 +255,7 @@ impl Writer {
                 }
             }
             // Done by whoever made the namespaces, never by a second stage.
-            Ready::Capabilities | Ready::Ids { .. } | Ready::Loopback | Ready::Root(_) => {
+            Ready::Capabilities | Ready::Ids { .. } | Ready::Network | Ready::Root(_) => {
                 return None;
             }
         }
@@ -258,6 +297,10 @@ impl Writer {
                     self.word(major);
                     self.word(minor);
                     self.long(inode);
+                }
+                What::Text { size } => {
+                    self.byte(4);
+                    self.long(size);
                 }
             }
         }
@@ -302,6 +345,14 @@ impl Reader<'_> {
         self.array().map(u64::from_ne_bytes)
     }
 
+    fn used(&mut self) -> Result<Use, Errno> {
+        match self.byte()? {
+            0 => Ok(Use::Other),
+            1 => Ok(Use::Terminal),
+            _ => Err(Errno::BADMSG),
+        }
+    }
+
     fn fd(&mut self) -> Result<OwnedFd, Errno> {
         let number = self.word()?;
         (self.adopt)(number)
@@ -343,6 +394,10 @@ impl Reader<'_> {
             CAPABILITIES_GONE => Ready::CapabilitiesGone,
             CHECKED => Ready::Checked(self.expected()?),
             DESCRIPTORS => Ready::Descriptors,
+            GATE => Ready::Gate(Making {
+                over: Some(self.fd()?),
+                wanted: self.list(|input| at(&WANTED, input.byte()?))?,
+            }),
             KEYRING => Ready::Keyring,
             LANDLOCK => Ready::Landlock(LandlockBuild {
                 abi: self.word()?,
@@ -412,6 +467,9 @@ impl Reader<'_> {
                             kind: at(&KINDS, input.byte()?)?,
                             device: (input.word()?, input.word()?),
                             inode: input.long()?,
+                        },
+                        4 => What::Text {
+                            size: input.long()?,
                         },
                         _ => return Err(Errno::BADMSG),
                     },
