@@ -215,7 +215,7 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
             record.because("this host cannot enforce the policy");
             return Err(Exit::Refused);
         }
-        if planned.plan().engine() == Engine::Track {
+        if planned.plan().engine() == Engine::Track && cfg!(target_os = "linux") {
             tell(TRACKED_BY_DESCENT);
         }
         let refusal = match session(policy, planned.plan(), job, record) {

@@ -25,7 +25,6 @@ mod served;
 mod streams;
 mod tmp;
 mod wire;
-mod words;
 
 pub use bwrap::system_bwrap;
 pub use prepare::{Prepared, prepare, prepare_with};
