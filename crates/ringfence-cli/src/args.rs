@@ -26,6 +26,7 @@ use crate::flags::{Level, LimitFlag, Variable};
     disable_help_subcommand = true,
     after_help = "Examples:
   ringfence run -- npm test                confine one command to this project
+  ringfence shell                          work in a confined shell
   ringfence explain ~/.ssh/id_ed25519      what a command could do with it, and who says so
   ringfence explain --plan                 what would be done to confine a command here
   ringfence doctor                         what this host can enforce, and what to fix
@@ -48,9 +49,19 @@ pub(crate) enum Command {
   ringfence run -- cargo test
   ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
   ringfence run --preset strict --net none -- ./untrusted.sh
+  ringfence run --shell-policy verify -- bash -c 'make test | tail'
+  ringfence run --tty -- vim notes.md
   ringfence run --dry-run -v -- make         print the plan and start nothing")]
     #[command(override_usage = "ringfence run [FLAGS] [--] COMMAND [ARGUMENT]...")]
     Run(Box<RunArguments>),
+    /// Open your login shell, confined, in a terminal of its own
+    #[command(after_help = "Examples:
+  ringfence shell
+  ringfence shell --net none --hide ~/notes
+
+The shell is $SHELL, or the one of your account, started as a login shell. Without a terminal it
+reads commands from standard input.")]
+    Shell(Box<ShellArguments>),
     /// Say what a command could do, and which line of which file decides
     #[command(after_help = "Examples:
   ringfence explain ~/.ssh/id_ed25519 src/main.rs
@@ -80,18 +91,13 @@ Exit status: 0 if it is allowed, 1 if not. It is advice in front of the sandbox,
 through it.")]
     Check(Check),
     /// Answer an agent's question before it runs a command, in that agent's own format
-    #[command(
-        after_help = "Example, as a hook that gets the question on standard input:
-  ringfence hook claude-code --rules verify"
-    )]
-    Hook {
-        /// Whose format.
-        #[arg(value_name = "AGENT")]
-        agent: ringfence_shell::hook::Agent,
-        /// Which rules to judge by.
-        #[arg(long, value_name = "RULES", default_value = "default")]
-        rules: ringfence_shell::RuleSet,
-    },
+    #[command(after_help = "Examples:
+  ringfence hook install claude-code --print   what would change in its settings
+  ringfence hook install claude-code           let it ask before every shell command
+  ringfence hook claude-code --rules verify    what it calls: question on standard input
+
+A question that is not understood ends with status 2, which agents take for a no.")]
+    Hook(Hook),
     /// Show, check and describe settings
     Settings(Settings),
     /// Print a completion script for a shell
@@ -136,9 +142,85 @@ pub(crate) struct Run {
     pub(crate) arguments: RunArguments,
 }
 
+/// `ringfence hook`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Hook {
+    /// Whose format: claude-code, codex, gemini or generic.
+    #[arg(value_name = "AGENT", required = true)]
+    pub(crate) agent: Option<ringfence_shell::hook::Agent>,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub(crate) command: Option<HookCommand>,
+}
+
+/// What to do with an agent's settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Write the hook into an agent's settings
+    Install(HookInstall),
+    /// Take the hook out of an agent's settings
+    Uninstall(HookChange),
+}
+
+/// `ringfence hook install`.
+#[derive(Args, Debug)]
+pub(crate) struct HookInstall {
+    #[command(flatten)]
+    pub(crate) change: HookChange,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+}
+
+/// `ringfence hook uninstall`.
+#[derive(Args, Debug)]
+pub(crate) struct HookChange {
+    /// Whose settings: claude-code, codex or gemini.
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: ringfence_shell::hook::Agent,
+    /// The settings file, instead of the user's own.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Show the change and make none.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
 /// `ringfence run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+
+    /// Give it a terminal of its own, for programs that draw on the screen.
+    #[arg(short, long, help_heading = "Terminal")]
+    pub(crate) tty: bool,
+
+    /// The command and its arguments.
+    #[arg(
+        value_name = "COMMAND",
+        help_heading = "Arguments",
+        required = true,
+        trailing_var_arg = true,
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `ringfence shell`.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArguments {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+}
+
+/// What every session can be told.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArguments {
     #[command(flatten)]
     pub(crate) place: PlaceFlags,
     #[command(flatten)]
@@ -151,6 +233,10 @@ pub(crate) struct RunArguments {
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) engine: EngineFlags,
+
+    /// Read the command first, and start it only if these rules allow it: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", help_heading = "Policy")]
+    pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
 
     /// Print the plan for the command and start nothing.
     #[arg(long, help_heading = "Output")]
@@ -175,16 +261,6 @@ pub(crate) struct RunArguments {
     /// Say what is done; twice for more.
     #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
-
-    /// The command and its arguments.
-    #[arg(
-        value_name = "COMMAND",
-        help_heading = "Arguments",
-        required = true,
-        trailing_var_arg = true,
-        value_hint = ValueHint::CommandWithArguments
-    )]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// `ringfence explain`.
@@ -294,7 +370,7 @@ pub(crate) struct Show {
 }
 
 /// Where the policy starts from.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PlaceFlags {
     /// Where the policy starts from.

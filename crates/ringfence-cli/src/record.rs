@@ -9,13 +9,14 @@ use std::time::SystemTime;
 
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
-    End, Event, EventStream, Planned, Refused, RefusedCause, ReportError, ReportFile, Start, Text,
-    Time,
+    End, Event, EventStream, Planned, Refused, RefusedCause, ReportError, ReportFile, ShellPolicy,
+    Start, Text, Time,
 };
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
-use crate::args::RunArguments;
+use crate::args::SessionArguments;
+use crate::commands::judged::Judged;
 use crate::exit::Exit;
 use crate::output::tell;
 
@@ -31,7 +32,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Opens what was asked for. Nothing may have been opened before.
-    pub(crate) fn open(arguments: &RunArguments) -> Result<Self, ReportError> {
+    pub(crate) fn open(arguments: &SessionArguments) -> Result<Self, ReportError> {
         let mut record = Self {
             file: None,
             stream: None,
@@ -59,8 +60,21 @@ impl Record {
     /// Remembers what was planned.
     pub(crate) fn planned(&mut self, policy: &Policy, plan: &Plan) {
         if self.is_wanted() {
-            self.planned = Planned::new(policy, plan);
+            let shell_policy = self.planned.shell_policy.take();
+            self.planned = Planned {
+                shell_policy,
+                ..Planned::new(policy, plan)
+            };
         }
+    }
+
+    /// Remembers what was said of the command before it was started.
+    pub(crate) fn judged(&mut self, judged: Judged) {
+        self.planned.shell_policy = Some(ShellPolicy {
+            rules: judged.rules,
+            command: judged.text,
+            judgement: judged.judgement,
+        });
     }
 
     /// Remembers why nothing was started.

@@ -5,9 +5,11 @@ mod completions;
 mod doctor;
 mod explain;
 mod hook;
+pub(crate) mod judged;
 mod man;
 mod run;
 mod settings;
+mod shell;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -29,10 +31,11 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let done = match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Shell(arguments) => return shell::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
-        Command::Hook { agent, rules } => hook::run(agent, rules),
+        Command::Hook(arguments) => hook::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),

@@ -9,7 +9,8 @@ use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
-    self, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc, UnixSockets,
+    self, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc,
+    UnixSockets,
 };
 use crate::settings::{Limit, NetworkMode, Tmp};
 
@@ -341,6 +342,11 @@ fn filter(
         UnixSockets::Refused
     };
     draft.acts.push(Act::Seccomp(FilterSpec {
+        group_signals: if facts.landlock.abi < ABI_SCOPES {
+            GroupSignals::Refused
+        } else {
+            GroupSignals::Allowed
+        },
         host_processes: match ipc {
             SystemIpc::Own => HostProcesses::Hidden,
             SystemIpc::Shared => HostProcesses::InSight,

@@ -4,17 +4,25 @@
 //! cannot allocate, lock, log or panic runs. The caller is never restricted: every act happens in
 //! a child. When any of these stages fails, no code of the command has run.
 
+mod streams;
+pub use streams::{Given, NewTerminal, Size, Stream, Streams};
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
-pub use linux::{Prepared, Running, Signals, prepare, system_bwrap};
+pub use linux::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+    system_bwrap,
+};
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Prepared, Running, Signals, prepare};
+pub use unsupported::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+};
 
 use std::ffi::OsString;
 use std::io;
