@@ -32,6 +32,8 @@ mod gate_direct;
 #[cfg(test)]
 mod gate_proxy;
 #[cfg(test)]
+mod gate_robust;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod handles;
