@@ -1,8 +1,7 @@
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-
-use std::fmt::Write as _;
 
 use crate::world::{Ran, World};
 
