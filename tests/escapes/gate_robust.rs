@@ -271,6 +271,44 @@ except OSError as error:
 }
 
 #[test]
+fn somebody_is_asked_before_a_name_is_looked_up() {
+    for_each_user(binaries!(), |world| {
+        let denied = "name=denied.test=93.184.216.34";
+        let asked = "name=asked.test=93.184.216.34";
+        let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, denied, asked]);
+        let mut setup = world.setup_with(&hosts(&["allowed.test:7"]));
+        setup.says_yes = Some(vec!["asked.test:7".to_owned()]);
+        let connect = |host: &str| {
+            let text = format!(r"CONNECT {host}:7 HTTP/1.1\r\nHost: {host}:7\r\n\r\n");
+            op!["talk", PROXY, text]
+        };
+        let operations = [
+            connect("asked.test"),
+            connect("denied.test"),
+            op!["tcp", "asked.test:7"],
+            op!["tcp", "denied.test:7"],
+        ];
+        let mut words = vec![world.path("bin/probe").into_os_string()];
+        words.extend(operations.join(&OsString::from(",")));
+        let inside = network.confined_with(&setup, words);
+        let lines = lines(&inside);
+        assert!(
+            lines[0].contains("200 Connection established"),
+            "{inside:?}"
+        );
+        assert!(
+            lines[1].contains("403") && lines[1].contains("denied when asked"),
+            "{inside:?}"
+        );
+        assert_eq!(lines[2..], ["ok", "ECONNRESET"], "{inside:?}");
+        assert_eq!(inside.names(), ["asked.test"]);
+        assert_eq!(inside.came("93.184.216.34:7"), 2);
+        let questions = inside.done.stderr.matches("asked about").count();
+        assert_eq!(questions, 2, "once for each: {inside:?}");
+    });
+}
+
+#[test]
 fn the_callers_own_proxy_is_used_after_the_same_decision() {
     for_each_user(binaries!(), |world| {
         let specs = [

@@ -19,7 +19,7 @@ const MOST_ASKED: usize = 1024;
 ///
 /// Asked once for a destination and session, on a thread of its own. Whoever waits does not wait
 /// longer than the gate allows; an answer that comes later holds for the next attempt.
-pub trait Decider: Send + Sync {
+pub trait Decider: fmt::Debug + Send + Sync {
     /// May it be reached?
     fn decide(&self, destination: &Destination) -> Answer;
 }
@@ -138,15 +138,20 @@ impl Judge {
         })
     }
 
+    /// The reason for what is on nobody's list.
+    pub fn not_listed(&self) -> Reason {
+        Reason::NotListed {
+            origin: self.network.mode_origin().to_string(),
+        }
+    }
+
     /// Decides. May wait for somebody's answer.
     pub fn judge(&self, destination: &Destination) -> Verdict {
         if let Some(rule) = self.listed(destination) {
             return Verdict::Allowed { rule };
         }
         let Some(asked) = &self.asked else {
-            return Verdict::Refused(Reason::NotListed {
-                origin: self.network.mode_origin().to_string(),
-            });
+            return Verdict::Refused(self.not_listed());
         };
         match asked.answer(destination) {
             Some(Answer::Allow) => Verdict::Allowed {

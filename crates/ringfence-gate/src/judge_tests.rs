@@ -94,7 +94,7 @@ fn mixed_answers_are_filtered() {
 }
 
 /// Says yes to one host, no to another, and nothing about the rest.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Somebody(AtomicUsize);
 
 impl Decider for Somebody {

@@ -46,6 +46,8 @@ pub struct Setup {
     pub landlock_engine: bool,
     /// Pretends that filters cannot ask a supervisor.
     pub no_listener: bool,
+    /// Somebody who is asked about hosts, and says yes to these.
+    pub says_yes: Option<Vec<String>>,
 }
 
 impl Setup {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ringfence_core::origin::Layer;
-use ringfence_core::plan::{Act, EngineChoice, HostFacts, Plan, compile};
+use ringfence_core::plan::{Act, EngineChoice, Feature, HostFacts, Plan, compile};
 use ringfence_core::settings::{Kind, Preset, Settings, Word};
 
 use crate::random;
@@ -45,6 +45,35 @@ fn in_words(plan: &Plan) -> String {
         .unwrap();
     }
     out
+}
+
+#[test]
+fn single_hosts_and_ports_on_every_named_host() {
+    let world = World::linux();
+    let text = r#"{ "network": { "hosts": ["example.org", "*.example.org:22"], "loopback_out": [5432, 80], "loopback_in": [3000] } }"#;
+    let settings = Settings::new().with(Layer::User, world.keys(Layer::User, text));
+    let policy = world.resolve(Kind::Tool, &settings).unwrap();
+    let mut out = String::new();
+    let mut deaf = HostFacts::named("linux-6.18").unwrap();
+    deaf.seccomp_listener = Feature::Missing {
+        why: "another filter asks already".to_owned(),
+        fix: "none".to_owned(),
+    };
+    let named = HostFacts::NAMED.map(|name| (name, HostFacts::named(name).unwrap()));
+    for (name, facts) in named.into_iter().chain([("no listener", deaf)]) {
+        let plan = compile(&policy, &facts, EngineChoice::Auto);
+        writeln!(out, "{name}: {}", plan.engine()).unwrap();
+        for act in plan.acts() {
+            if let Act::Gate(_) = act {
+                writeln!(out, "    {act}").unwrap();
+            }
+        }
+        let gaps = plan.gaps().iter();
+        for gap in gaps.filter(|gap| gap.rule.contains("host") || gap.rule.contains("port")) {
+            writeln!(out, "    gap: {} ({}): {}", gap.rule, gap.origin, gap.lost).unwrap();
+        }
+    }
+    insta::assert_snapshot!(out);
 }
 
 #[test]

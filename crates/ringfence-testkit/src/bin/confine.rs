@@ -96,6 +96,10 @@ mod linux {
         options.danger_without = setup.without_step();
         let prepared = launch::prepare(&policy, &plan, &command, options)?;
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
+        let prepared = match &setup.says_yes {
+            Some(hosts) => prepared.asking(std::sync::Arc::new(Somebody(hosts.clone()))),
+            None => prepared,
+        };
         let report = prepared.spawn()?.wait();
         let report = report.unwrap();
         for name in &report.names {
@@ -118,6 +122,22 @@ mod linux {
             );
         }
         Ok(report.cause.exit_status())
+    }
+
+    /// Says yes to some hosts, and tells whom it was asked about.
+    #[derive(Debug)]
+    struct Somebody(Vec<String>);
+
+    impl launch::Decider for Somebody {
+        fn decide(&self, destination: &launch::Destination) -> launch::Answer {
+            let asked = destination.to_string();
+            eprintln!("confine: asked about {asked}");
+            if self.0.contains(&asked) {
+                launch::Answer::Allow
+            } else {
+                launch::Answer::Deny
+            }
+        }
     }
 
     fn policy(setup: &Setup) -> Policy {

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, Step};
+pub use ringfence_gate::Destination;
 pub use ringfence_gate::event::{Attempt, Outcome, Way};
 pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
