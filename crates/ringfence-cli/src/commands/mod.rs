@@ -43,6 +43,18 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     done.unwrap_or_else(|exit| exit).into()
 }
 
+/// Does what was typed on Windows.
+pub(crate) fn run_from_windows(word: Option<&std::ffi::OsStr>) -> ExitCode {
+    let arguments = word.and_then(std::ffi::OsStr::to_str);
+    let arguments = arguments.and_then(|word| ringfence_core::wsl::decode(word).ok());
+    let Some(arguments) = arguments else {
+        complain(&ringfence_core::wsl::WslError::Garbled.to_string(), None);
+        return Exit::Refused.into();
+    };
+    let name = std::iter::once("ringfence".to_owned());
+    run(name.chain(arguments).map(OsString::from))
+}
+
 /// Takes the arguments apart.
 ///
 /// `run` is on the way of every command that anybody confines, so its own flags are tried first:

@@ -23,7 +23,7 @@ mod linux {
     use std::os::fd::AsFd;
     use std::path::Path;
 
-    use ringfence::launch::{self, Command, LaunchError, Options};
+    use ringfence::launch::{self, Command, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
     use ringfence::probe::quick;
     use ringfence_core::origin::{Layer, Source};
@@ -94,6 +94,11 @@ mod linux {
         let mut options = Options::default();
         options.fail_at = setup.fail_at_step();
         options.danger_without = setup.without_step();
+        options.helper = match setup.helper {
+            None => Helping::WherePossible,
+            Some(true) => Helping::Always,
+            Some(false) => Helping::Never,
+        };
         let prepared = launch::prepare(&policy, &plan, &command, options)?;
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
         let prepared = match &setup.says_yes {

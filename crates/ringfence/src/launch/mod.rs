@@ -291,4 +291,20 @@ pub struct Options {
     /// Skip this step altogether: for tests that show what one layer alone holds.
     #[doc(hidden)]
     pub danger_without: Option<Step>,
+    /// Who sets the session up: for tests that it makes no difference.
+    #[doc(hidden)]
+    pub helper: Helping,
+}
+
+/// Whether a second process helps to set a session up.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Helping {
+    /// On every machine.
+    Always,
+    /// On none.
+    Never,
+    /// Where a processor is free for it.
+    #[default]
+    WherePossible,
 }

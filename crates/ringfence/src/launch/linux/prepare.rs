@@ -23,6 +23,7 @@ use super::acts::{LandlockBuild, Ready};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
 use super::gate::{self, Opening};
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::root::{self, Text};
 use super::running::Running;
@@ -126,13 +127,14 @@ pub fn prepare_with(
         }
     };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
+    let hands = if own_network {
+        Hands::of(options.helper)
+    } else {
+        Hands::One
+    };
     let inside = Inside {
         boundary,
-        network: if own_network {
-            NetworkNamespace::Own
-        } else {
-            NetworkNamespace::Shared
-        },
+        hands,
         start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
@@ -331,9 +333,13 @@ impl Prepared {
         if let Some(bwrap) = self.bwrap.take() {
             return self.spawn_through(bwrap, asked);
         }
+        let at_birth = match self.inside.hands {
+            Hands::One => self.namespaces,
+            // The helper makes the network's.
+            Hands::Two => self.namespaces.difference(Namespaces::NET),
+        };
         let born = Spawn::new(Memory::Copied)
-            // The network's is made beside the root, by `network`.
-            .namespaces(self.namespaces.difference(Namespaces::NET))
+            .namespaces(at_birth)
             .start(&mut self.inside, super::init::live);
         let child = born.map_err(|errno| LaunchError::Act {
             step: crate::launch::StepName(Step::Namespaces),
