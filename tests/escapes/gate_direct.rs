@@ -256,6 +256,29 @@ fn servers_inside_keep_their_ports() {
 }
 
 #[test]
+fn names_are_found_where_their_file_is_a_link() {
+    for_each_user(binaries!(), |world| {
+        let scratch = world.path("scratch");
+        std::fs::create_dir(&scratch).unwrap();
+        world.own();
+        let resolver = format!("resolver={}", scratch.display());
+        let specs = [OUTSIDE, HELLO, ALLOWED, DENIED, resolver.as_str()];
+        let network = Network::new(binaries!(), world, &specs);
+        let tries = all(&[
+            op!["tcp", "allowed.test:7"],
+            op!["tcp", "denied.test:7"],
+            op!["write", "/etc/resolv.conf"],
+        ]);
+        let inside = network.inside(&hosts(&["allowed.test:7"]), &tries);
+        let lines = lines(&inside);
+        assert_eq!(lines[0], "ok", "{inside:?}");
+        assert!(lines[1].starts_with("not the kernel"), "{lines:?}");
+        assert!(["EROFS", "EACCES"].contains(&lines[2]), "{lines:?}");
+        assert_eq!(inside.names(), ["allowed.test"]);
+    });
+}
+
+#[test]
 fn without_a_listener_for_the_filter_the_proxy_still_works() {
     for_each_user(binaries!(), |world| {
         let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, ALLOWED]);

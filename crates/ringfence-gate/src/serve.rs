@@ -29,8 +29,9 @@ use crate::stream::{Stop, Stream, timespec};
 
 /// How many connections a session may have at once, if there are descriptors for them.
 const MOST: usize = 1024;
-/// Descriptors that a connection may need, and those that are left alone.
-const EACH: usize = 4;
+/// Descriptors that a connection may need, two of its own and two pipes, and those that are left
+/// alone.
+const EACH: usize = 6;
 const SPARE: usize = 128;
 /// Enough for the system's resolver, which is what needs most.
 const STACK: usize = 256 << 10;
