@@ -325,5 +325,14 @@ fn variables_of_the_caller_or_the_project_change_nothing() {
             inside.done.line(),
             "localhost,127.0.0.1,::1 localhost,127.0.0.1,::1 http://127.0.0.1:61080"
         );
+        // A proxy that somebody writes into a tool's own configuration is a host like any other.
+        let script =
+            "git -c http.proxy=http://93.184.216.34:7 ls-remote http://allowed.test:7/x.git;
+            curl -sS -x http://denied.test:7 http://allowed.test:7/;
+            curl -sS -x http://93.184.216.34:7 http://allowed.test:7/; true";
+        let tools = network.confined(&hosts(&["allowed.test"]), ["sh", "-c", script]);
+        tools.done.assert_status(0);
+        assert_eq!(tools.came("93.184.216.34:7"), 0, "{tools:?}");
+        assert!(tools.names().is_empty(), "{tools:?}");
     });
 }

@@ -1,4 +1,4 @@
-//! 84, 85, 96, 99: clients that mean harm, a gate that is gone, and who may use it.
+//! 84, 85, 96, 97, 99: clients that mean harm, a gate that is gone, and who may use it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -245,6 +245,37 @@ fn nobody_but_the_session_can_use_its_gate() {
         assert_eq!(lines[..2], ["ECONNREFUSED", "ECONNREFUSED"], "{outcome:?}");
         assert!(lines[2].contains("403 Forbidden"), "{outcome:?}");
         assert_eq!(outcome.came("93.184.216.34:7"), 0);
+    });
+}
+
+#[test]
+fn a_relay_inside_changes_nothing() {
+    for_each_user(binaries!(), |world| {
+        let denied = "name=denied.test=93.184.216.34";
+        let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, ALLOWED, denied]);
+        let script = r"
+def pump(a, b):
+    while data := a.recv(4096): b.sendall(data)
+    b.shutdown(socket.SHUT_WR)
+relay = socket.create_server(('127.0.0.1', 9999))
+def serve():
+    while True:
+        client, _ = relay.accept(); server = proxy()
+        threading.Thread(target=pump, args=(client, server), daemon=True).start()
+        threading.Thread(target=pump, args=(server, client), daemon=True).start()
+threading.Thread(target=serve, daemon=True).start()
+for host in (b'allowed.test', b'denied.test'):
+    s = socket.create_connection(('127.0.0.1', 9999), timeout=10)
+    s.sendall(b'CONNECT %s:7 HTTP/1.1\r\nHost: %s:7\r\n\r\n' % (host, host))
+    print(s.recv(12).decode())
+";
+        let inside = network.confined(&hosts(&["allowed.test:7"]), python(script));
+        assert_eq!(
+            lines(&inside),
+            ["HTTP/1.1 200", "HTTP/1.1 403"],
+            "{inside:?}"
+        );
+        assert_eq!(inside.names(), ["allowed.test"]);
     });
 }
 

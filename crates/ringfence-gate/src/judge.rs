@@ -127,7 +127,7 @@ impl Judge {
 
     /// Whether an attempt can come to anything, without asking anybody yet.
     pub fn may_allow(&self, destination: &Destination) -> bool {
-        self.asked.is_some() || self.listed(destination).is_some()
+        (self.asked.is_some() && can_be_asked(destination)) || self.listed(destination).is_some()
     }
 
     fn listed(&self, destination: &Destination) -> Option<String> {
@@ -150,7 +150,8 @@ impl Judge {
         if let Some(rule) = self.listed(destination) {
             return Verdict::Allowed { rule };
         }
-        let Some(asked) = &self.asked else {
+        let asked = self.asked.as_ref().filter(|_| can_be_asked(destination));
+        let Some(asked) = asked else {
             return Verdict::Refused(self.not_listed());
         };
         match asked.answer(destination) {
@@ -190,6 +191,15 @@ impl Judge {
     fn lists_address(&self, address: IpAddr, port: u16) -> bool {
         let verdict = self.network.verdict(&Host::Ip(address), port);
         verdict.reach == Reachable::Allowed && verdict.pattern.is_some()
+    }
+}
+
+/// Whether somebody could know what they say yes to: an address of the host's own network, or a
+/// name of its loopback, means something else inside than outside. Only a list can allow it.
+fn can_be_asked(destination: &Destination) -> bool {
+    match &destination.host {
+        Host::Ip(address) => vet::public(*address).is_ok(),
+        Host::Name(name) => name.as_str() != "localhost" && !name.as_str().ends_with(".localhost"),
     }
 }
 

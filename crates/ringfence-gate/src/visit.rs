@@ -329,11 +329,13 @@ impl Inspect for Agreement<'_> {
 impl Agreement<'_> {
     /// Words that are not TLS.
     fn plain(&self, said: &[u8]) -> Look {
-        // Some hosts serve ssh where only this port is open.
+        // Some hosts serve ssh where only these ports are open.
         const SSH: &[u8] = b"SSH-";
         match self.destination.port {
-            443 if said.starts_with(SSH) => Look::Pass,
-            443 if SSH.starts_with(said) => Look::More,
+            80 | 443 if said.starts_with(SSH) => Look::Pass,
+            80 | 443 if SSH.starts_with(said) => Look::More,
+            // Every request was looked at before it came to this.
+            80 => Look::Refuse("on port 80 only HTTP, TLS and ssh are carried".to_owned()),
             443 => Look::Refuse("on port 443 only TLS and ssh are carried".to_owned()),
             _ => Look::Pass,
         }
