@@ -1,23 +1,26 @@
-//! What a run leaves for programs: `--report` and `--json-fd`.
+//! What a run leaves: `--report` and `--json-fd` for programs, and the audit trail.
 //!
-//! Both are opened before anything else happens, so that nothing runs without its record; and
-//! whatever way a run takes, its last event is written exactly once.
+//! The first two are opened before anything else happens, so that nothing runs without its record;
+//! and whatever way a run takes, its last event is written exactly once. The trail is opened when
+//! the command runs already: nobody waits for it.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use ringfence::audit::{self, Trail};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
-    End, Event, EventStream, Planned, Refused, RefusedCause, ReportError, ReportFile, Start, Text,
-    Time,
+    End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError, ReportFile, Start,
+    Text, Time,
 };
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
 use crate::args::RunArguments;
 use crate::exit::Exit;
-use crate::output::tell;
+use crate::load::Scene;
+use crate::output::{tell, visible};
 
 /// The record of one run.
 #[derive(Debug)]
@@ -27,6 +30,26 @@ pub(crate) struct Record {
     asked: SystemTime,
     planned: Planned,
     error: Option<String>,
+    about: About,
+    /// Whoever waits for the command of a lingering session.
+    #[cfg(target_os = "linux")]
+    pub(crate) behind: Option<ringfence::linger::Behind>,
+}
+
+/// What the audit trail says of every event of this run.
+#[derive(Debug, Default)]
+struct About {
+    session: String,
+    name: String,
+    project: PathBuf,
+    directory: PathBuf,
+    command: Vec<OsString>,
+    /// Where ringfence keeps what it remembers.
+    state: Option<PathBuf>,
+    /// Where sessions are written down.
+    #[cfg(target_os = "linux")]
+    sessions: Option<PathBuf>,
+    trail: Option<Trail>,
 }
 
 impl Record {
@@ -38,6 +61,9 @@ impl Record {
             asked: SystemTime::now(),
             planned: Planned::default(),
             error: None,
+            about: About::default(),
+            #[cfg(target_os = "linux")]
+            behind: None,
         };
         if arguments.dry_run {
             return Ok(record);
@@ -63,13 +89,106 @@ impl Record {
         }
     }
 
+    /// Remembers where a run is, so that others can find it.
+    pub(crate) fn scene(&mut self, scene: &Scene, arguments: &RunArguments) {
+        self.about = About {
+            project: scene.place.project.as_path().to_owned(),
+            directory: scene.surroundings.current.as_path().to_owned(),
+            command: arguments.command.clone(),
+            state: scene.surroundings.state.clone(),
+            #[cfg(target_os = "linux")]
+            sessions: scene.surroundings.sessions(),
+            ..About::default()
+        };
+        #[cfg(target_os = "linux")]
+        if let Ok(named) =
+            ringfence::sessions::About::new(arguments.name.as_deref(), &arguments.command)
+        {
+            self.about.session = named.id;
+            self.about.name = named.name;
+        }
+    }
+
+    /// Where the session is written down, and as what.
+    ///
+    /// Without it the session is held all the same, and only `ringfence sessions` does not see it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn registry(
+        &self,
+        plan: &Plan,
+    ) -> Option<(ringfence::sessions::Registry, ringfence::sessions::About)> {
+        let path = self.about.sessions.as_ref()?;
+        let registry = match ringfence::sessions::Registry::open(path) {
+            Ok(registry) => registry,
+            Err(error) => {
+                tell(&visible(&format!("ringfence: {error}\n")));
+                return None;
+            }
+        };
+        let about = ringfence::sessions::About {
+            id: self.about.session.clone(),
+            name: self.about.name.clone(),
+            project: self.about.project.clone(),
+            directory: self.about.directory.clone(),
+            command: self.about.command.clone(),
+            engine: plan.engine().to_string(),
+        };
+        Some((registry, about))
+    }
+
+    /// Writes an event to the audit trail. The session goes on whether or not that works.
+    fn trail(&mut self, event: &audit::Event<'_>) {
+        let About {
+            session,
+            name,
+            state,
+            trail,
+            ..
+        } = &mut self.about;
+        let Some(state) = state else { return };
+        if trail.is_none() {
+            match Trail::open(state) {
+                Ok(opened) => *trail = Some(opened),
+                Err(error) => {
+                    tell(&visible(&format!("ringfence: {error}\n")));
+                    // Once is enough.
+                    self.about.state = None;
+                    return;
+                }
+            }
+        }
+        if let Some(trail) = trail
+            && let Err(error) = trail.record(session, name, event)
+        {
+            tell(&format!(
+                "ringfence: the audit trail could not be written: {error}\n"
+            ));
+        }
+    }
+
     /// Remembers why nothing was started.
     pub(crate) fn because(&mut self, error: impl Into<String>) {
         self.error = Some(error.into());
     }
 
     /// The command runs.
-    pub(crate) fn start(&mut self, running: &Running, command: &[OsString], directory: &Path) {
+    pub(crate) fn start(
+        &mut self,
+        running: &Running,
+        command: &[OsString],
+        directory: &Path,
+        plan: &Plan,
+    ) {
+        let project = self.about.project.clone();
+        self.trail(&audit::Event::Start(audit::Start {
+            project: Text(project.as_os_str()),
+            directory: Text(directory.as_os_str()),
+            command: audit::Start::words(command),
+            engine: plan.engine(),
+            tracking: plan.tracking(),
+            gaps: plan.gaps().iter().map(|gap| gap.rule.as_str()).collect(),
+            process: running.id(),
+        }));
         let Some(stream) = &mut self.stream else {
             return;
         };
@@ -84,16 +203,31 @@ impl Record {
     }
 
     /// The session is over.
-    pub(crate) fn end(self, report: &Report) {
+    pub(crate) fn end(mut self, report: &Report) {
+        for denial in &report.denials {
+            self.trail(&audit::Event::Denial(denial));
+        }
+        let took = report.ended.duration_since(report.started);
+        let took = took.unwrap_or_default().as_millis();
+        self.trail(&audit::Event::End(audit::End {
+            cause: report.cause,
+            exit_status: report.cause.exit_status(),
+            names: report.names.iter().map(Name::new).collect(),
+            milliseconds: u64::try_from(took).unwrap_or(u64::MAX),
+        }));
         let planned = self.planned.clone();
         self.last(&Event::End(End::new(&planned, report)));
     }
 
     /// Nothing was started.
-    pub(crate) fn refused(self, exit: Exit) {
+    pub(crate) fn refused(mut self, exit: Exit) {
         let planned = self.planned.clone();
         let error = self.error.clone();
         let error = error.unwrap_or_else(|| "see standard error".to_owned());
+        self.trail(&audit::Event::Refused {
+            exit_status: exit.code(),
+            error: &error,
+        });
         let asked = self.asked;
         self.last(&Event::Refused(Refused {
             planned: &planned,

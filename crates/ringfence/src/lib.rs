@@ -9,9 +9,13 @@
 #![forbid(unsafe_code)]
 
 #[cfg(unix)]
+pub mod audit;
+#[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
 pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod linger;
 #[cfg(unix)]
 pub mod load;
 #[cfg(unix)]
@@ -26,7 +30,11 @@ pub mod probe;
 pub mod programs;
 #[cfg(unix)]
 pub mod report;
+#[cfg(target_os = "linux")]
+pub mod sessions;
 #[cfg(unix)]
 pub mod shim;
+#[cfg(target_os = "linux")]
+mod track;
 
 pub use ringfence_core as core;

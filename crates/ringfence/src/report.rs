@@ -17,6 +17,7 @@ use ringfence_core::plan::{Engine, Gap, Plan, Step};
 use ringfence_core::policy::{Ignored, Policy};
 use serde::{Serialize, Serializer};
 
+use crate::audit::Denial;
 use crate::launch::{Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -101,6 +102,8 @@ pub struct End<'a> {
     pub exit_status: u8,
     /// Protected names that appeared, and where they were put.
     pub names: Vec<Name<'a>>,
+    /// What ringfence itself did not let the session have.
+    pub denials: &'a [Denial],
     /// How long each step of the launch took.
     pub timeline: Vec<Took>,
     /// When it started.
@@ -121,6 +124,7 @@ impl<'a> End<'a> {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
+            denials: &report.denials,
             timeline: report.timeline.iter().map(took).collect(),
             started: Time(report.started),
             ended: Time(report.ended),
@@ -165,7 +169,8 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    fn new(found: &'a NameFound) -> Self {
+    /// From what the session's supervisor found.
+    pub fn new(found: &'a NameFound) -> Self {
         Self {
             path: Text(found.path.as_os_str()),
             moved_to: found.moved_to.as_deref().map(|path| Text(path.as_os_str())),
@@ -415,6 +420,7 @@ mod tests {
                 path: PathBuf::from("/p/.envrc"),
                 moved_to: None,
             }],
+            denials: Vec::new(),
             timeline: vec![(Step::Root, Duration::from_micros(1500))],
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
             ended: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_001),
@@ -447,6 +453,7 @@ mod tests {
                 "status": 125,
                 "exit_status": 125,
                 "names": [{"path": "/p/.envrc", "moved_to": null}],
+                "denials": [],
                 "timeline": [{"step": "root", "microseconds": 1500}],
                 "started": "2023-11-14T22:13:20.123Z",
                 "ended": "2023-11-14T22:13:21.000Z",

@@ -5,8 +5,13 @@ mod completions;
 mod doctor;
 mod explain;
 mod hook;
+#[cfg(target_os = "linux")]
+mod linger;
+mod log;
 mod man;
 mod run;
+#[cfg(target_os = "linux")]
+mod sessions;
 mod settings;
 
 use std::ffi::OsString;
@@ -33,10 +38,25 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Hook { agent, rules } => hook::run(agent, rules),
         Command::Settings(arguments) => settings::run(&arguments.command),
+        Command::Sessions(arguments) => sessions::run(&arguments.command),
+        Command::Log(arguments) => log::run(&arguments),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),
     };
     done.unwrap_or_else(|exit| exit).into()
+}
+
+/// Where no session can run there is none to show.
+#[cfg(not(target_os = "linux"))]
+mod sessions {
+    use crate::args::SessionsCommand;
+    use crate::exit::Exit;
+    use crate::output::complain;
+
+    pub(super) fn run(_command: &SessionsCommand) -> Result<Exit, Exit> {
+        complain("sessions cannot run on this system", None);
+        Err(Exit::No)
+    }
 }
 
 /// Help and version are answers; everything else is a mistake.

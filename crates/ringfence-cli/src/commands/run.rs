@@ -4,16 +4,18 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, LaunchError, Options, Report, Signals, StepName, Timeline,
+    Cause, Command, LaunchError, Linger, Options, Report, Signals, StepName, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::{Engine, Feature, Plan, compile};
+use ringfence_core::plan::{Feature, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
 
 use super::host_facts;
+#[cfg(target_os = "linux")]
+use super::linger;
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
@@ -28,6 +30,10 @@ use crate::record::Record;
 const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if arguments.linger && arguments.lingering.is_none() {
+        return linger::in_front();
+    }
     let mut record = match Record::open(arguments) {
         Ok(record) => record,
         Err(error) => {
@@ -35,6 +41,11 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
             return Exit::Refused.into();
         }
     };
+    #[cfg(target_os = "linux")]
+    match linger::behind(arguments.lingering) {
+        Ok(behind) => record.behind = behind,
+        Err(exit) => return exit.into(),
+    }
     match prepare(arguments, &mut record) {
         Ok(Ran::Command(report)) => {
             record.end(&report);
@@ -101,6 +112,7 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
         return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
+    record.scene(&scene, arguments);
     launch(&policy, arguments, record).map(Ran::Command)
 }
 
@@ -144,8 +156,8 @@ fn refuse(planned: &Planned) {
     tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
 }
 
-/// Said whenever nothing of the kernel's holds a session together.
-const TRACKED_BY_DESCENT: &str = "ringfence: nothing is restricted, and processes are tracked by descent only: a command that kills the session's first process can leave others behind\n";
+/// Said whenever nothing but descent holds a session together.
+const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent only: a command that kills the session's first process can leave others behind (`ringfence doctor` says why there is no cgroup)\n";
 
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Result<Report, Exit> {
@@ -163,7 +175,7 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             record.because("this host cannot enforce the policy");
             return Err(Exit::Refused);
         }
-        if planned.plan().engine() == Engine::Track {
+        if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);
         }
         let refusal = match session(policy, planned.plan(), options, record) {
@@ -188,8 +200,14 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             ),
         });
     }
-    if report.cause == Cause::WallTime {
-        tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+    match report.cause {
+        Cause::WallTime => {
+            tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+        }
+        Cause::Limit { limit, .. } => tell(&format!(
+            "ringfence: ended, since it used more than its limit (`--limit {limit}=...`)\n"
+        )),
+        _ => {}
     }
     Ok(report)
 }
@@ -213,13 +231,24 @@ fn session(
         environment: std::env::vars_os().collect(),
     };
     let mut asked = Options::default();
+    #[cfg(target_os = "linux")]
+    {
+        asked.registry = record.registry(plan);
+    }
+    if options.linger {
+        asked.linger = Linger::Yes;
+    }
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
     let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
     let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
-    let running = prepared.spawn()?;
-    record.start(&running, &options.command, &command.directory);
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unused_mut, reason = "only there it lingers")
+    )]
+    let mut running = prepared.spawn()?;
+    record.start(&running, &options.command, &command.directory, plan);
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let (rule, lost) = (&gap.rule, &gap.lost);
@@ -228,12 +257,19 @@ fn session(
         }
     }
     if options.verbose > 0 {
-        tell(&format!("ringfence: {} holds\n", plan.engine()));
+        tell(&format!(
+            "ringfence: {} holds, tracked by {}\n",
+            plan.engine(),
+            plan.tracking()
+        ));
     }
     let timeline = running.timeline().iter();
     for (step, took) in timeline.filter(|_| options.verbose > 1) {
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
+    #[cfg(target_os = "linux")]
+    linger::tell_front(&mut running, &signals, record.behind.take())
+        .map_err(|source| refused("wait for the command", source))?;
     running
         .wait_passing_signals(&signals)
         .map_err(|source| refused("wait for the session", source))

@@ -21,6 +21,9 @@ mod place;
 mod plan;
 #[cfg(test)]
 mod report;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sessions;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]

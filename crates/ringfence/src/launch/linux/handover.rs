@@ -19,6 +19,7 @@ use ringfence_sys::start::StartArea;
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
 use super::init::{Boundary, Inside};
+use crate::launch::Linger;
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
 const MARK: &[u8; 16] = b"ringfence-2nd-1\n";
@@ -38,6 +39,10 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
             out.fd(timeline)?;
         }
     }
+    out.byte(match inside.linger {
+        Linger::No => 0,
+        Linger::Yes => 1,
+    });
     out.bytes(inside.directory.to_bytes())?;
     out.strings(&inside.programs)?;
     out.strings(inside.arguments.strings())?;
@@ -73,6 +78,13 @@ pub(super) fn read(
             1 => Some(input.fd()?),
             _ => return Err(Errno::BADMSG),
         },
+        linger: match input.byte()? {
+            0 => Linger::No,
+            1 => Linger::Yes,
+            _ => return Err(Errno::BADMSG),
+        },
+        // A pid namespace needs none.
+        mark: None,
         directory: input.string()?,
         programs: input.strings()?,
         arguments: StringArray::new(input.strings()?),
@@ -99,9 +111,10 @@ const LIMITS: u8 = 5;
 const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
 
-const RESOURCES: [LimitedResource; 5] = [
+const RESOURCES: [LimitedResource; 6] = [
     LimitedResource::Core,
     LimitedResource::Cpu,
+    LimitedResource::Data,
     LimitedResource::Fsize,
     LimitedResource::Nofile,
     LimitedResource::Nproc,

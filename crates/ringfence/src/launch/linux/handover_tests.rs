@@ -93,6 +93,8 @@ fn inside() -> Inside {
         failure: null(),
         end: null(),
         timeline: None,
+        mark: None,
+        linger: Linger::Yes,
         outer: None,
     }
 }
@@ -117,6 +119,7 @@ fn what_is_read_is_what_was_written() {
     assert_eq!(after.arguments.strings(), before.arguments.strings());
     assert_eq!(after.environment.strings(), before.environment.strings());
     assert!(after.outer.is_none() && after.timeline.is_none());
+    assert_eq!(after.linger, before.linger);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,11 +24,14 @@ use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
 use super::init::{Boundary, Inside};
 use super::root;
-use super::running::Running;
+use super::running::{Held, Running};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Command, LaunchError, Options, Timeline};
+use crate::launch::{Command, LaunchError, Linger, Options, Timeline};
+use crate::sessions::{About, Entry, Registry};
+use crate::track::group::{NoSite, SessionGroup, Site};
+use crate::track::mark::Mark;
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -46,6 +49,9 @@ pub struct Prepared {
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
     bwrap: Option<Bwrap>,
+    held: Held,
+    registry: Option<(Registry, About)>,
+    linger: Linger,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -69,7 +75,21 @@ pub fn prepare(
         streams::check(policy)?;
     }
     let mut environment = environment(policy, command)?;
-    let mut gathered = Gathered::new(policy, plan, &mut environment)?;
+    let leaves = plan.acts().contains(&Act::Cgroup) || boundary == Boundary::Descent;
+    let mut entry = match &options.registry {
+        // Before anything is made that could be left behind.
+        Some((registry, about)) if leaves => registry.begin(about, None).ok(),
+        _ => None,
+    };
+    let marked = match boundary {
+        Boundary::Descent => Mark::draw().map_err(|errno| refused("draw a mark", errno))?,
+        Boundary::PidNamespace => None,
+    };
+    if let (Some(entry), Some((mark, _))) = (&mut entry, &marked) {
+        // Who cannot be found later is tracked by its supervisor all the same.
+        let _ = entry.expect(Some(*mark), None, None);
+    }
+    let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -104,6 +124,8 @@ pub fn prepare(
         })?,
         timeline: timeline_inside,
         acts: gathered.acts,
+        mark: marked.map(|(_, limit)| limit),
+        linger: options.linger,
         fail_at: options.fail_at,
         directory,
         programs,
@@ -126,6 +148,13 @@ pub fn prepare(
         tmp: gathered.tmp,
         timeline,
         asked_over: gathered.asked_over,
+        held: Held {
+            group: gathered.group,
+            mark: marked.map(|(mark, _)| mark),
+            entry: gathered.entry,
+        },
+        registry: options.registry,
+        linger: options.linger,
     })
 }
 
@@ -140,6 +169,10 @@ struct Gathered {
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
     bwrap: Option<Bwrap>,
+    group: Option<SessionGroup>,
+    entry: Option<Entry>,
+    /// The limits that nothing can hold for the whole session.
+    unbounded: Vec<LimitName>,
 }
 
 impl Gathered {
@@ -147,9 +180,11 @@ impl Gathered {
         policy: &Policy,
         plan: &Plan,
         environment: &mut Vec<CString>,
+        mut entry: Option<Entry>,
     ) -> Result<Self, LaunchError> {
         let engine = plan.engine();
-        let tmp = (engine == Engine::Landlock).then(|| SessionTmp::new(environment));
+        let tmp =
+            (engine == Engine::Landlock).then(|| SessionTmp::new(environment, entry.as_mut()));
         let bwrap = (engine == Engine::Bwrap).then(|| Bwrap::new(policy.project()));
         Ok(Self {
             engine,
@@ -160,6 +195,9 @@ impl Gathered {
             tmp: tmp.transpose()?,
             asked_over: None,
             bwrap: bwrap.transpose()?,
+            group: None,
+            entry,
+            unbounded: plan.unbounded(),
         })
     }
 
@@ -178,7 +216,8 @@ impl Gathered {
         match act {
             Act::Namespaces { network } => self.namespaces = namespaces(*network),
             Act::Names { absent } => self.names = free_names(absent)?,
-            Act::Limits { bounds } => self.limits(bounds),
+            Act::Cgroup => self.group = Some(self.new_group()?),
+            Act::Limits { bounds } => self.limits(bounds)?,
             other => {
                 if let Some(mut ready) = ready(other)? {
                     self.complete(&mut ready, other)?;
@@ -189,16 +228,61 @@ impl Gathered {
         Ok(())
     }
 
-    fn limits(&mut self, bounds: &[(LimitName, u64)]) {
+    /// Makes the session's cgroup, written down before and after.
+    fn new_group(&mut self) -> Result<SessionGroup, LaunchError> {
+        let failed = |errno: Errno| LaunchError::Act {
+            step: crate::launch::StepName(Step::Cgroup),
+            object: None,
+            source: errno.into(),
+        };
+        let site = Site::find(self.engine_needs()).map_err(|none| match none {
+            NoSite::NoTree => failed(Errno::NODEV),
+            NoSite::Own(errno) | NoSite::NotOurs(errno) => failed(errno),
+        })?;
+        let name = SessionGroup::draw_name().map_err(failed)?;
+        if let Some(entry) = &mut self.entry {
+            let planned = SessionGroup::planned(&site, &name);
+            entry.expect(None, Some(planned), None).map_err(failed)?;
+        }
+        let group = SessionGroup::create(site, name).map_err(failed)?;
+        if let Some(entry) = &mut self.entry {
+            let made = Some(group.identity());
+            entry.expect(None, made, None).map_err(failed)?;
+        }
+        Ok(group)
+    }
+
+    /// Which controllers a group should have, if any can be had.
+    fn engine_needs(&self) -> &'static [&'static str] {
+        match self.engine {
+            // Only limits make these ask for a group at all.
+            Engine::Bwrap | Engine::Namespaces => &["memory", "pids"],
+            _ => &[],
+        }
+    }
+
+    fn limits(&mut self, bounds: &[(LimitName, u64)]) -> Result<(), LaunchError> {
         let mut limits = Vec::new();
         for (name, bound) in bounds {
+            let group = self.group.as_ref().filter(|group| group.can_bound(*name));
             if *name == LimitName::Wall {
                 self.wall = Some(*bound);
+            } else if let Some(group) = group {
+                let set = group.bound(*name, *bound);
+                set.map_err(|errno| refused(&format!("set the limit {name}"), errno))?;
+            } else if *name == LimitName::Memory && !self.unbounded.contains(name) {
+                // The plan counts on a controller that is not here after all.
+                return Err(LaunchError::Act {
+                    step: crate::launch::StepName(Step::Cgroup),
+                    object: Some(format!("limit {name}")),
+                    source: Errno::NOENT.into(),
+                });
             } else if let Some(resource) = resource(*name) {
-                limits.push((resource, exactly(*bound)));
+                limits.push((resource, limit_of(*name, *bound)));
             }
         }
         self.acts.push((Step::Limits, Ready::Limits(limits)));
+        Ok(())
     }
 
     /// Adds what only this session has.
@@ -271,9 +355,11 @@ impl Prepared {
         if let Some(bwrap) = self.bwrap.take() {
             return self.spawn_through(bwrap, asked);
         }
-        let born = Spawn::new(Memory::Copied)
-            .namespaces(self.namespaces)
-            .start(&mut self.inside, super::init::live);
+        let mut spawn = Spawn::new(Memory::Copied).namespaces(self.namespaces);
+        if let Some(group) = &self.held.group {
+            spawn = spawn.cgroup(group.as_fd());
+        }
+        let born = spawn.start(&mut self.inside, super::init::live);
         let child = born.map_err(|errno| LaunchError::Act {
             step: crate::launch::StepName(Step::Namespaces),
             object: None,
@@ -292,11 +378,16 @@ impl Prepared {
             asked_over,
             namespaces,
             bwrap: _,
+            held,
+            registry,
+            linger,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
-        let running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        running.held = held;
+        running.linger = linger;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
             running.broker = Some(broker(&socket, namespaces)?);
@@ -304,14 +395,15 @@ impl Prepared {
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
+        running.register(registry);
         Ok(running)
     }
 
     fn spawn_through(self, bwrap: Bwrap, asked: Duration) -> Result<Running, LaunchError> {
-        let started = bwrap.start(&self.inside)?;
+        let started = bwrap.start(&self.inside, self.held.group.as_ref())?;
         let boundary = self.inside.boundary;
         let acts = self.inside.release();
-        let running = Running::new(
+        let mut running = Running::new(
             started.child,
             boundary,
             self.end,
@@ -320,6 +412,8 @@ impl Prepared {
             self.plan,
             self.tmp,
         );
+        running.held = self.held;
+        running.linger = self.linger;
         let (running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
@@ -328,6 +422,7 @@ impl Prepared {
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
+        running.register(self.registry);
         Ok(running)
     }
 }
@@ -452,7 +547,23 @@ fn resource(name: LimitName) -> Option<LimitedResource> {
         LimitName::Processes => Some(LimitedResource::Nproc),
         LimitName::Files => Some(LimitedResource::Nofile),
         LimitName::FileSize => Some(LimitedResource::Fsize),
+        // For each process by itself, and only where that was accepted as better than nothing.
+        LimitName::Memory => Some(LimitedResource::Data),
         _ => None,
+    }
+}
+
+/// A limit as the kernel takes it.
+///
+/// At the lower bound on processor time a process is told by a signal of its own, which is how
+/// anybody knows what it died of; a second later it is ended whatever it does.
+fn limit_of(name: LimitName, bound: u64) -> Limit {
+    match name {
+        LimitName::Cpu => Limit {
+            current: Some(bound),
+            maximum: Some(bound.saturating_add(1)),
+        },
+        _ => exactly(bound),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use ringfence_core::plan::{Plan, Step};
+use ringfence_core::plan::{Act, LimitName, Plan, Step};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::files::{self, CWD};
 use ringfence_sys::process::fill_random;
@@ -24,9 +24,13 @@ use super::bwrap::Outside;
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Cause, LaunchError, NameFound, Report, StepName};
+use crate::audit::Denial;
+use crate::launch::{Cause, LaunchError, Linger, NameFound, Report, StepName};
+use crate::sessions::{About, Entry, Registry};
+use crate::track::group::SessionGroup;
+use crate::track::mark::Mark;
 
-/// How long a first process may take to end its descendants.
+/// How long the processes of a session may take to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session: its first process, and through it everything the command started.
@@ -49,6 +53,22 @@ pub struct Running {
     pub(super) timeline: Vec<(Step, Duration)>,
     pub(super) broker: Option<Broker>,
     reaped: bool,
+    /// Whether any code of the command can have run.
+    ran: bool,
+    denials: Vec<Denial>,
+    /// How the command ended, once it has.
+    command: Option<Cause>,
+    pub(super) linger: Linger,
+    /// Last, so that what it names is gone before it goes itself.
+    pub(super) held: Held,
+}
+
+/// What holds a session together from outside.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) group: Option<SessionGroup>,
+    pub(super) mark: Option<Mark>,
+    pub(super) entry: Option<Entry>,
 }
 
 impl Running {
@@ -75,7 +95,34 @@ impl Running {
             timeline: Vec::new(),
             broker: None,
             reaped: false,
+            ran: false,
+            denials: Vec::new(),
+            command: None,
+            linger: Linger::No,
+            held: Held::default(),
         }
+    }
+
+    /// Writes the session down, and removes what killed supervisors have left, while the command
+    /// runs and nobody waits.
+    pub(super) fn register(&mut self, registry: Option<(Registry, About)>) {
+        let Some((registry, about)) = registry else {
+            return;
+        };
+        let (first, linger) = (self.id(), self.linger);
+        // A session that nobody can be told of is held by its supervisor all the same.
+        match &mut self.held.entry {
+            Some(entry) => {
+                let _ = entry.started(first, linger);
+            }
+            entry @ None => *entry = registry.begin(&about, Some((first, linger))).ok(),
+        }
+        registry.clean_quickly();
+    }
+
+    /// The name by which others find the session, if it is written down.
+    pub fn name(&self) -> Option<&str> {
+        self.held.entry.as_ref().map(Entry::name)
     }
 
     /// Waits until the command runs, or something has refused.
@@ -87,7 +134,10 @@ impl Running {
     ) -> Result<Self, LaunchError> {
         let refused = Failure::receive(failure);
         let error = match refused {
-            Ok(None) => return Ok(self),
+            Ok(None) => {
+                self.ran = true;
+                return Ok(self);
+            }
             Ok(Some(failure)) => explain(failure, acts, program),
             Err(errno) => LaunchError::Prepare {
                 what: "hear from the session's first process".to_owned(),
@@ -137,9 +187,11 @@ impl Running {
         if self.reaped {
             return;
         }
-        if self.boundary == Boundary::Descent {
+        let ended = self.held.group.as_ref().map(|group| group.end(PATIENCE));
+        if self.boundary == Boundary::Descent && ended != Some(Ok(())) {
             // The first process has to end the others before it may go itself.
             self.end = None;
+            let _ = self.first.signal(Signal::CONT);
             self.first_ends_within(PATIENCE);
         }
         self.end_inner();
@@ -147,6 +199,15 @@ impl Running {
             // Already gone is as good as ended.
             let _ = self.first.signal(Signal::KILL);
             self.reaped = self.first.wait().is_ok();
+        }
+        self.sweep();
+    }
+
+    /// Ends whoever is left, by the mark: those that got away from everything else.
+    fn sweep(&self) {
+        if let (true, Some(mark)) = (self.ran, self.held.mark) {
+            // Whoever cannot be ended now is found again by the next start.
+            let _ = mark.end_all(PATIENCE);
         }
     }
 
@@ -165,7 +226,12 @@ impl Running {
         match &self.inner {
             Some(inner) => pidfd_send_signal(inner, signal),
             None => self.first.signal(signal),
+        }?;
+        if self.boundary == Boundary::Descent {
+            // The command may have stopped it, so that it would never be heard.
+            self.first.signal(Signal::CONT)?;
         }
+        Ok(())
     }
 
     fn first_ends_within(&mut self, patience: Duration) {
@@ -207,8 +273,16 @@ impl Running {
         self.watch(Some(signals))
     }
 
-    fn watch(mut self, signals: Option<&Signals>) -> io::Result<Report> {
+    /// Waits until the command has ended. A session that lingers goes on; any other is over.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn command_ended(&mut self, signals: Option<&Signals>) -> io::Result<Cause> {
         let cause = loop {
+            if let Some(cause) = self.command {
+                return Ok(cause);
+            }
             let left = self.time_left();
             if left == Some(Duration::ZERO) {
                 self.kill();
@@ -216,25 +290,72 @@ impl Running {
             }
             let news = self.sleep(left, signals)?;
             if let Some(signals) = signals {
-                signals.pass_on(&self)?;
+                signals.pass_on(self)?;
             }
             match news {
                 News::Ended => break self.ended()?,
-                News::Asked => {
-                    if let Some(broker) = &self.broker {
-                        broker.serve();
-                    }
-                }
-                News::NobodyAsks => self.broker = None,
-                News::Nothing => {}
+                other => self.attend(other),
             }
         };
+        self.command = Some(cause);
+        Ok(cause)
+    }
+
+    /// Waits until nobody is left of those that linger, or somebody wants the session to end.
+    fn linger_on(&mut self, signals: Option<&Signals>) -> io::Result<()> {
+        while !self.reaped {
+            let left = self.time_left();
+            let news = self.sleep(left, signals)?;
+            let asked = match signals {
+                Some(signals) => signals.ask_to_end()?,
+                None => false,
+            };
+            if asked || left == Some(Duration::ZERO) {
+                self.kill();
+                return Ok(());
+            }
+            match news {
+                News::Ended => {
+                    self.reaped = self.first.wait().is_ok();
+                    return Ok(());
+                }
+                other => self.attend(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn attend(&mut self, news: News) {
+        match news {
+            News::Asked => {
+                if let Some(broker) = &self.broker {
+                    broker.serve();
+                }
+            }
+            News::NobodyAsks => {
+                if let Some(broker) = self.broker.take() {
+                    self.denials = broker.denials();
+                }
+            }
+            News::Ended | News::Nothing => {}
+        }
+    }
+
+    fn watch(mut self, signals: Option<&Signals>) -> io::Result<Report> {
+        let cause = self.command_ended(signals)?;
+        if self.linger == Linger::Yes {
+            self.linger_on(signals)?;
+        }
         let names = std::mem::take(&mut self.names);
+        if let Some(broker) = &self.broker {
+            self.denials = broker.denials();
+        }
         let report = Report {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: names.iter().filter_map(|name| put_aside(name)).collect(),
+            denials: std::mem::take(&mut self.denials),
             timeline: std::mem::take(&mut self.timeline),
             started: self.started_at,
             ended: SystemTime::now(),
@@ -256,6 +377,7 @@ impl Running {
             first.clone(),
             self.end
                 .as_ref()
+                .filter(|_| self.command.is_none())
                 .map_or_else(|| first.clone(), |end| PollFd::new(end, PollFlags::IN)),
             self.broker.as_ref().map_or_else(
                 || first.clone(),
@@ -295,8 +417,44 @@ impl Running {
         };
         Ok(match message {
             Some(Ended::Exited(status)) => Cause::Exited { status },
-            Some(Ended::Killed { signal }) => Cause::Killed { signal },
-            None => Cause::Ended,
+            Some(Ended::Killed { signal }) => self.killed(signal),
+            None => {
+                // It went without a word, or was made to: nobody has ended the others.
+                let _ = self.held.group.as_ref().map(|group| group.end(PATIENCE));
+                self.reaped = self.first.wait().is_ok();
+                self.sweep();
+                self.over_memory().unwrap_or(Cause::Ended)
+            }
+        })
+    }
+
+    /// What a signal that ended the command means where there are limits.
+    fn killed(&self, signal: i32) -> Cause {
+        let limited = |name: LimitName| {
+            self.plan.acts().iter().any(|act| {
+                matches!(act, Act::Limits { bounds } if bounds.iter().any(|(set, _)| *set == name))
+            })
+        };
+        let limit = if signal == Signal::XCPU.as_raw() {
+            LimitName::Cpu
+        } else if signal == Signal::XFSZ.as_raw() {
+            LimitName::FileSize
+        } else {
+            let over = self.over_memory();
+            return over.unwrap_or(Cause::Killed { signal });
+        };
+        if limited(limit) {
+            Cause::Limit { limit, signal }
+        } else {
+            Cause::Killed { signal }
+        }
+    }
+
+    fn over_memory(&self) -> Option<Cause> {
+        let group = self.held.group.as_ref()?;
+        group.ran_out_of_memory().then(|| Cause::Limit {
+            limit: LimitName::Memory,
+            signal: Signal::KILL.as_raw(),
         })
     }
 }
@@ -360,6 +518,40 @@ impl Signals {
             }
         }
         Ok(())
+    }
+}
+
+impl AsFd for Signals {
+    /// Readable when one has arrived.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Signals {
+    /// Takes one that has arrived, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn take(&self) -> io::Result<Option<Signal>> {
+        while let Some(arrived) = self.0.take()? {
+            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
+                return Ok(Some(signal));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether one has arrived that asks a program to end.
+    fn ask_to_end(&self) -> io::Result<bool> {
+        let mut asked = false;
+        while let Some(arrived) = self.0.take()? {
+            asked |= [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
+                .iter()
+                .any(|signal| signal.as_raw() == arrived.signal);
+        }
+        Ok(asked)
     }
 }
 
