@@ -48,6 +48,7 @@ pub(crate) enum Command {
   ringfence run -- cargo test
   ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
   ringfence run --preset strict --net none -- ./untrusted.sh
+  ringfence run --shell-policy verify -- bash -c 'make test | tail'
   ringfence run --dry-run -v -- make         print the plan and start nothing")]
     #[command(override_usage = "ringfence run [FLAGS] [--] COMMAND [ARGUMENT]...")]
     Run(Box<RunArguments>),
@@ -80,18 +81,13 @@ Exit status: 0 if it is allowed, 1 if not. It is advice in front of the sandbox,
 through it.")]
     Check(Check),
     /// Answer an agent's question before it runs a command, in that agent's own format
-    #[command(
-        after_help = "Example, as a hook that gets the question on standard input:
-  ringfence hook claude-code --rules verify"
-    )]
-    Hook {
-        /// Whose format.
-        #[arg(value_name = "AGENT")]
-        agent: ringfence_shell::hook::Agent,
-        /// Which rules to judge by.
-        #[arg(long, value_name = "RULES", default_value = "default")]
-        rules: ringfence_shell::RuleSet,
-    },
+    #[command(after_help = "Examples:
+  ringfence hook install claude-code --print   what would change in its settings
+  ringfence hook install claude-code           let it ask before every shell command
+  ringfence hook claude-code --rules verify    what it calls: question on standard input
+
+A question that is not understood ends with status 2, which agents take for a no.")]
+    Hook(Hook),
     /// Show, check and describe settings
     Settings(Settings),
     /// Show the sessions that run, end one, and remove what killed ones left
@@ -184,6 +180,61 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
+/// `ringfence run` by itself, with the first word as its name.
+#[derive(Debug, Parser)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) arguments: RunArguments,
+}
+
+/// `ringfence hook`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Hook {
+    /// Whose format: claude-code, codex, gemini or generic.
+    #[arg(value_name = "AGENT", required = true)]
+    pub(crate) agent: Option<ringfence_shell::hook::Agent>,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub(crate) command: Option<HookCommand>,
+}
+
+/// What to do with an agent's settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Write the hook into an agent's settings
+    Install(HookInstall),
+    /// Take the hook out of an agent's settings
+    Uninstall(HookChange),
+}
+
+/// `ringfence hook install`.
+#[derive(Args, Debug)]
+pub(crate) struct HookInstall {
+    #[command(flatten)]
+    pub(crate) change: HookChange,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+}
+
+/// `ringfence hook uninstall`.
+#[derive(Args, Debug)]
+pub(crate) struct HookChange {
+    /// Whose settings: claude-code, codex or gemini.
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: ringfence_shell::hook::Agent,
+    /// The settings file, instead of the user's own.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Show the change and make none.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
 /// `ringfence run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
@@ -209,6 +260,9 @@ pub(crate) struct RunArguments {
     /// Where the supervisor of a lingering session says how its command ended.
     #[arg(long, value_name = "N", hide = true, requires = "linger")]
     pub(crate) lingering: Option<u32>,
+    /// Read the command first, and start it only if these rules allow it: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", help_heading = "Policy")]
+    pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
 
     /// Print the plan for the command and start nothing.
     #[arg(long, help_heading = "Output")]
@@ -352,7 +406,7 @@ pub(crate) struct Show {
 }
 
 /// Where the policy starts from.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PlaceFlags {
     /// Where the policy starts from.

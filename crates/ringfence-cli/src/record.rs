@@ -11,13 +11,14 @@ use std::time::SystemTime;
 use ringfence::audit::{self, Trail};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
-    End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError, ReportFile, Start,
-    Text, Time,
+    End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError, ReportFile,
+    ShellPolicy, Start, Text, Time,
 };
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
 use crate::args::RunArguments;
+use crate::commands::judged::Judged;
 use crate::exit::Exit;
 use crate::load::Scene;
 use crate::output::{tell, visible};
@@ -85,7 +86,11 @@ impl Record {
     /// Remembers what was planned.
     pub(crate) fn planned(&mut self, policy: &Policy, plan: &Plan) {
         if self.is_wanted() {
-            self.planned = Planned::new(policy, plan);
+            let shell_policy = self.planned.shell_policy.take();
+            self.planned = Planned {
+                shell_policy,
+                ..Planned::new(policy, plan)
+            };
         }
     }
 
@@ -164,6 +169,15 @@ impl Record {
                 "ringfence: the audit trail could not be written: {error}\n"
             ));
         }
+    }
+
+    /// Remembers what was said of the command before it was started.
+    pub(crate) fn judged(&mut self, judged: Judged) {
+        self.planned.shell_policy = Some(ShellPolicy {
+            rules: judged.rules,
+            command: judged.text,
+            judgement: judged.judgement,
+        });
     }
 
     /// Remembers why nothing was started.

@@ -67,6 +67,9 @@ impl AbsPath {
     pub fn parse(raw: impl AsRef<Path>) -> Result<Self, PathError> {
         let raw = raw.as_ref();
         let bytes = raw.as_os_str().as_encoded_bytes();
+        if is_clean(bytes) {
+            return Ok(Self(raw.to_owned()));
+        }
         if bytes.is_empty() {
             return Err(PathError::Empty);
         }
@@ -95,8 +98,12 @@ impl AbsPath {
     ///
     /// Every [`PathError`] but [`PathError::Climbs`].
     pub fn lexical(raw: impl AsRef<Path>) -> Result<Self, PathError> {
+        let raw = raw.as_ref();
+        if is_clean(raw.as_os_str().as_encoded_bytes()) {
+            return Ok(Self(raw.to_owned()));
+        }
         let mut clean = PathBuf::new();
-        for part in raw.as_ref().components() {
+        for part in raw.components() {
             if part == Component::ParentDir {
                 clean.pop();
             } else {
@@ -119,8 +126,12 @@ impl AbsPath {
     /// `self` with a relative path below it. Parts that would leave `self` are not followed.
     #[must_use]
     pub fn below(&self, relative: impl AsRef<Path>) -> Self {
+        let relative = relative.as_ref();
+        if are_names(relative.as_os_str().as_encoded_bytes()) {
+            return Self(self.0.join(relative));
+        }
         let mut path = self.0.clone();
-        for part in relative.as_ref().components() {
+        for part in relative.components() {
             if let Component::Normal(name) = part {
                 path.push(name);
             }
@@ -144,7 +155,11 @@ impl AbsPath {
 
     /// How many names it has: zero for the root.
     pub fn depth(&self) -> usize {
-        self.0.components().count().saturating_sub(1)
+        let bytes = self.bytes();
+        if bytes == b"/" {
+            return 0;
+        }
+        bytes.split(|byte| *byte == b'/').count() - 1
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -152,11 +167,36 @@ impl AbsPath {
     }
 }
 
+/// Whether a path is already as [`AbsPath`] writes it. Most are, and taking them apart to put
+/// the same bytes together again would be a good part of what a launch costs.
+fn is_clean(bytes: &[u8]) -> bool {
+    match bytes.split_first() {
+        Some((b'/', [])) => true,
+        Some((b'/', names)) => are_names(names),
+        _ => false,
+    }
+}
+
+/// Whether this is names with one slash between each two, and nothing that means another place.
+fn are_names(bytes: &[u8]) -> bool {
+    !bytes.contains(&0)
+        && bytes
+            .split(|byte| std::path::is_separator(char::from(*byte)))
+            .all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
 /// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
 fn by_names(a: &[u8], b: &[u8]) -> Ordering {
-    // A slash sorts before every byte of a name, and the root before everything.
-    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-    a.iter().skip(1).map(key).cmp(b.iter().skip(1).map(key))
+    // The root is the beginning of every other path.
+    let (Some(a), Some(b)) = (a.get(1..), b.get(1..)) else {
+        return a.len().cmp(&b.len());
+    };
+    let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) else {
+        return a.len().cmp(&b.len());
+    };
+    // A slash sorts before every byte of a name.
+    let key = |byte: u8| if byte == b'/' { 0 } else { byte };
+    key(a[at]).cmp(&key(b[at]))
 }
 
 impl AsRef<Path> for AbsPath {
@@ -197,6 +237,31 @@ mod tests {
         assert_eq!(AbsPath::parse("a"), Err(PathError::Relative));
         assert_eq!(AbsPath::parse(""), Err(PathError::Empty));
         assert_eq!(AbsPath::parse("/a\0b"), Err(PathError::Nul));
+    }
+
+    #[test]
+    fn clean_paths_are_what_the_long_way_makes_of_them() {
+        let taken_apart = |raw: &str| {
+            let mut clean = PathBuf::from("/");
+            clean.extend(
+                Path::new(raw)
+                    .components()
+                    .filter(|part| matches!(part, Component::Normal(_))),
+            );
+            clean
+        };
+        for clean in ["/", "/a", "/a/b", "/.a/..b/c.", "/a b/\u{e9}"] {
+            assert!(is_clean(clean.as_bytes()), "{clean}");
+            assert_eq!(AbsPath::parse(clean).unwrap().as_path(), taken_apart(clean));
+            assert_eq!(AbsPath::lexical(clean), AbsPath::parse(clean));
+        }
+        for other in [
+            "", "a", "//", "/a/", "/a//b", "/./a", "/a/.", "/a/..", "/a\0",
+        ] {
+            assert!(!is_clean(other.as_bytes()), "{other}");
+        }
+        assert_eq!(AbsPath::root().depth(), 0);
+        assert_eq!(AbsPath::root().below("a/b").depth(), 2);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Setup {
     pub follow_no_links: bool,
     /// Waits so many milliseconds between preparing and starting.
     pub pause: u64,
+    /// Pretends that Landlock is of this version.
+    pub landlock_abi: Option<u32>,
     /// Pretends that user namespaces are missing, so that Landlock alone has to do.
     pub landlock_engine: bool,
 }

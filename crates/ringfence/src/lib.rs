@@ -2,7 +2,7 @@
 //! survives.
 //!
 //! This crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
-//! it is called from ([`place`]), reads settings ([`load`]), asks the host what it can enforce
+//! it is called from ([`place`]), reads settings ([`load`], [`shell`]), asks the host what it can enforce
 //! ([`probe`]), plans for it ([`planned`]) and starts commands ([`launch`]).
 //!
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
@@ -32,6 +32,7 @@ pub mod programs;
 pub mod report;
 #[cfg(target_os = "linux")]
 pub mod sessions;
+pub mod shell;
 #[cfg(unix)]
 pub mod shim;
 #[cfg(target_os = "linux")]

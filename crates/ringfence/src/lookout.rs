@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use ringfence_core::path::AbsPath;
@@ -23,7 +24,7 @@ const LONGEST_PATH: usize = 4096;
 /// the directory above is looked up first and remembered, and each name then costs one system
 /// call. What is seen here only shapes the policy: whoever enforces it opens each path once
 /// and trusts the descriptor alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lookout {
     seen: RefCell<HashMap<OsString, Seen>>,
 }
@@ -31,7 +32,10 @@ pub struct Lookout {
 impl Lookout {
     /// One that has seen nothing yet.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            // Enough for a launch: growing on the way would move everything several times.
+            seen: RefCell::new(HashMap::with_capacity(224)),
+        }
     }
 
     /// What stands at an absolute path, links followed.
@@ -64,8 +68,21 @@ impl Lookout {
         if path.as_os_str().len() >= LONGEST_PATH {
             return Seen::Unreadable("the path is too long".to_owned());
         }
+        // Nearly every path is plain text with a name at its end.
+        let bytes = path.as_os_str().as_bytes();
+        let (above, name) = match bytes.iter().rposition(|byte| *byte == b'/') {
+            Some(0) => (&bytes[..1], &bytes[1..]),
+            Some(at) => (&bytes[..at], &bytes[at + 1..]),
+            None => return Seen::Unreadable("the path is not absolute".to_owned()),
+        };
+        if !matches!(name, b"" | b"." | b"..") {
+            return self.look_in(Path::new(OsStr::from_bytes(above)), OsStr::from_bytes(name));
+        }
         match path.components().next_back() {
-            Some(Component::Normal(name)) => self.look_in(path.parent(), name),
+            Some(Component::Normal(name)) => match path.parent() {
+                Some(parent) => self.look_in(parent, name),
+                None => Seen::Unreadable("the path is not absolute".to_owned()),
+            },
             Some(Component::RootDir) => Seen::At(AbsPath::root(), Found::Directory),
             // `..` means whatever the kernel makes of it.
             Some(Component::ParentDir) => follow(path),
@@ -75,20 +92,25 @@ impl Lookout {
         }
     }
 
-    fn look_in(&self, parent: Option<&Path>, name: &OsStr) -> Seen {
-        let directory = match parent.map(|parent| self.look(parent)) {
-            Some(Seen::At(directory, Found::Directory)) => directory,
-            Some(Seen::At(..) | Seen::Absent) => return Seen::Absent,
-            Some(unreadable @ Seen::Unreadable(_)) => return unreadable,
-            None => return Seen::Unreadable("the path is not absolute".to_owned()),
+    fn look_in(&self, parent: &Path, name: &OsStr) -> Seen {
+        let directory = match self.look(parent) {
+            Seen::At(directory, Found::Directory) => directory,
+            Seen::At(..) | Seen::Absent => return Seen::Absent,
+            unreadable @ Seen::Unreadable(_) => return unreadable,
         };
         // The directory is canonical, so what lies in it under its own name is too.
-        let path = directory.as_path().join(name);
-        match rustix::fs::lstat(&path) {
-            Ok(status) if kind(&status) == FileType::Symlink => follow(&path),
-            Ok(status) => at(&path, kind(&status)),
+        let path = directory.below(name);
+        match rustix::fs::lstat(path.as_path()) {
+            Ok(status) if kind(&status) == FileType::Symlink => follow(path.as_path()),
+            Ok(status) => Seen::At(path, found(kind(&status))),
             Err(error) => not_seen(error),
         }
+    }
+}
+
+impl Default for Lookout {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -101,9 +123,13 @@ fn follow(path: &Path) -> Seen {
             return not_seen(number);
         }
     };
-    match rustix::fs::lstat(&canonical) {
-        Ok(status) => at(&canonical, kind(&status)),
-        Err(error) => not_seen(error),
+    let status = match rustix::fs::lstat(&canonical) {
+        Ok(status) => status,
+        Err(error) => return not_seen(error),
+    };
+    match AbsPath::parse(&canonical) {
+        Ok(path) => Seen::At(path, found(kind(&status))),
+        Err(error) => Seen::Unreadable(error.to_string()),
     }
 }
 
@@ -111,17 +137,13 @@ fn kind(status: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(status.st_mode)
 }
 
-fn at(path: &Path, kind: FileType) -> Seen {
-    let found = if kind == FileType::Directory {
+fn found(kind: FileType) -> Found {
+    if kind == FileType::Directory {
         Found::Directory
     } else if kind == FileType::RegularFile {
         Found::File
     } else {
         Found::Other
-    };
-    match AbsPath::parse(path) {
-        Ok(path) => Seen::At(path, found),
-        Err(error) => Seen::Unreadable(error.to_string()),
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, Plan, Step};
 use ringfence_core::policy::{Ignored, Policy};
+use ringfence_shell::{Judgement, RuleSet};
 use serde::{Serialize, Serializer};
 
 use crate::audit::Denial;
@@ -48,6 +49,21 @@ pub struct Planned {
     pub gaps: Vec<Gap>,
     /// What a project's file asked for and did not get.
     pub ignored: Vec<Ignored>,
+    /// What was said of the command before it was started, if it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_policy: Option<ShellPolicy>,
+}
+
+/// What the shell policy said of a command.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShellPolicy {
+    /// The rules it was judged by, besides those of the settings.
+    pub rules: RuleSet,
+    /// The command as it was read; places are bytes of it.
+    pub command: String,
+    /// What was said.
+    #[serde(flatten)]
+    pub judgement: Judgement,
 }
 
 impl Planned {
@@ -58,6 +74,7 @@ impl Planned {
             guarantee: Some(guarantee(plan)),
             gaps: plan.gaps().to_vec(),
             ignored: policy.ignored().to_vec(),
+            shell_policy: None,
         }
     }
 }

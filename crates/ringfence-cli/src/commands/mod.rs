@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod explain;
 mod hook;
+pub(crate) mod judged;
 #[cfg(target_os = "linux")]
 mod linger;
 mod log;
@@ -21,22 +22,23 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use ringfence_core::plan::HostFacts;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Run};
 use crate::exit::Exit;
 use crate::output::{answer, complain, tell, visible};
 
 /// Does what was typed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = match parse(&arguments) {
+        Ok(command) => command,
         Err(error) => return usage(&error).into(),
     };
-    let done = match cli.command {
+    let done = match command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
-        Command::Hook { agent, rules } => hook::run(agent, rules),
+        Command::Hook(arguments) => hook::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Sessions(arguments) => sessions::run(&arguments.command),
         Command::Log(arguments) => log::run(&arguments),
@@ -57,6 +59,21 @@ mod sessions {
         complain("sessions cannot run on this system", None);
         Err(Exit::No)
     }
+}
+
+/// Takes the arguments apart.
+///
+/// `run` is on the way of every command that anybody confines, so its own flags are tried first:
+/// describing all other commands takes longer than reading its line. Whatever is not a plain
+/// `run` (help, a mistake) is read again with everything described, for a whole answer.
+fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    if let [_, rest @ ..] = arguments
+        && rest.first().is_some_and(|word| word == "run")
+        && let Ok(run) = Run::try_parse_from(rest)
+    {
+        return Ok(Command::Run(Box::new(run.arguments)));
+    }
+    Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
 /// Help and version are answers; everything else is a mistake.

@@ -1,6 +1,7 @@
 //! `ringfence run`.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use ringfence::launch::{
@@ -14,6 +15,7 @@ use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
 
 use super::host_facts;
+use super::judged::Judged;
 #[cfg(target_os = "linux")]
 use super::linger;
 use crate::args::RunArguments;
@@ -80,7 +82,19 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
             engine: Some(&arguments.engine),
         },
     )?;
-    let policy = scene.policy()?;
+    // Both live as long as the process: giving them back piece by piece would be the last thing
+    // between the command's end and ours.
+    let scene = ManuallyDrop::new(scene);
+    let policy = ManuallyDrop::new(scene.policy()?);
+    if let Some(rules) = arguments.shell_policy {
+        let judged = Judged::new(&arguments.command, rules, &policy)?;
+        let objection = judged.objection();
+        record.judged(judged);
+        if let Some(objection) = objection {
+            record.because(objection);
+            return Err(Exit::Refused);
+        }
+    }
     if arguments.dry_run {
         let choice = arguments.engine.engine;
         // The plan that a launch would begin with, or the one of another host.
@@ -161,7 +175,7 @@ const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent on
 
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Result<Report, Exit> {
-    let mut planned = Planned::new(policy, options.engine.engine);
+    let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
     // Twice at most: a plan that was made thoroughly is never reconsidered.
     let report = loop {
         record.planned(policy, planned.plan());
@@ -186,7 +200,7 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             record.because(with_causes(&refusal));
             return Err(explain_refusal(&refusal));
         };
-        planned = again;
+        planned = ManuallyDrop::new(again);
     };
     for name in &report.names {
         let shown = printable_path(&name.path);

@@ -11,6 +11,9 @@ fn help_of_every_command() {
         ("settings", &["settings", "--help"]),
         ("settings_show", &["settings", "show", "--help"]),
         ("settings_path", &["settings", "path", "--help"]),
+        ("check", &["check", "--help"]),
+        ("hook", &["hook", "--help"]),
+        ("hook_install", &["hook", "install", "--help"]),
         ("completions", &["completions", "--help"]),
         ("man", &["man", "--help"]),
     ] {
@@ -62,6 +65,8 @@ fn a_manual_page_for_every_command() {
             "ringfence-completions.1",
             "ringfence-doctor.1",
             "ringfence-explain.1",
+            "ringfence-hook-install.1",
+            "ringfence-hook-uninstall.1",
             "ringfence-hook.1",
             "ringfence-log.1",
             "ringfence-man.1",

@@ -10,7 +10,8 @@ use super::{
 use crate::origin::{Layer, Origin};
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
-    self, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc, UnixSockets,
+    self, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc,
+    UnixSockets,
 };
 use crate::settings::{Limit, NetworkMode, Tmp};
 
@@ -285,6 +286,9 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
 fn own_trees(policy: &Policy, draft: &mut Draft) {
     let default = policy.files().default_access();
     for (rule, parent) in policy.files().with_parents() {
+        if !rule.content.is_own() {
+            continue;
+        }
         // What the host's files of that name would be: the nearest rule about the host's says.
         let rules = policy.files().rules().iter();
         let above = rules
@@ -360,6 +364,11 @@ fn filter(
         UnixSockets::Refused
     };
     draft.acts.push(Act::Seccomp(FilterSpec {
+        group_signals: if facts.landlock.abi < ABI_SCOPES {
+            GroupSignals::Refused
+        } else {
+            GroupSignals::Allowed
+        },
         host_processes: match ipc {
             SystemIpc::Own => HostProcesses::Hidden,
             SystemIpc::Shared => HostProcesses::InSight,

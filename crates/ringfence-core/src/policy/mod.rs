@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::origin::Located;
 use crate::path::AbsPath;
-use crate::settings::{GitLevel, Kind, Limit, OnGap, Preset, Tmp};
+use crate::settings::{GitLevel, Kind, Limit, List, OnGap, Preset, ShellRule, Tmp};
 
 /// What one session may do.
 #[derive(Clone, Debug)]
@@ -42,6 +42,7 @@ pub struct Policy {
     pub(crate) on_gap: Located<OnGap>,
     pub(crate) tmp: Located<Tmp>,
     pub(crate) unsandboxed: Located<bool>,
+    pub(crate) shell_rules: List<ShellRule>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ignored: Vec<Ignored>,
 }
@@ -167,6 +168,11 @@ impl Policy {
     /// Whether a command that asks for it may run outside the sandbox.
     pub fn unsandboxed(&self) -> &Located<bool> {
         &self.unsandboxed
+    }
+
+    /// What is said of shell commands before they run. The examples in them were not checked here.
+    pub fn shell_rules(&self) -> &[Located<ShellRule>] {
+        &self.shell_rules
     }
 
     /// What a user should know about how the settings were understood.

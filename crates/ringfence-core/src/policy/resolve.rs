@@ -8,8 +8,6 @@ mod paths;
 mod reach;
 mod rules;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +75,11 @@ pub fn resolve(
     }
     // The project's file is the only untrusted layer there is: no file is trusted yet.
     let without = build(&settings.without_project(), place, look)?;
+    let allowances = settings.shell_rules().ignored.into_iter();
+    let allowances = allowances.map(|rule| Ignored {
+        what: format!("shell rule: allow {}", rule.value),
+        origin: rule.origin,
+    });
     let with = build(settings, place, look)?;
     if with.only_tracks() && !without.only_tracks() {
         // Without this, whatever the file narrows besides would be lost with it.
@@ -87,9 +90,12 @@ pub fn resolve(
         let with = build(&settings.with_project_restricted(), place, look)?;
         let mut policy = without.narrowed_by(with);
         policy.ignored.insert(0, lifted);
+        policy.ignored.extend(allowances);
         return Ok(policy);
     }
-    Ok(without.narrowed_by(with))
+    let mut policy = without.narrowed_by(with);
+    policy.ignored.extend(allowances);
+    Ok(policy)
 }
 
 fn build(
@@ -109,7 +115,6 @@ fn build(
         tmp: tmp.value,
         temporaries: Vec::new(),
         settled: Settled::default(),
-        absent: RefCell::default(),
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
@@ -135,6 +140,7 @@ fn build(
         git,
         tmp,
         notes,
+        shell_rules: settings.shell_rules().rules,
         ignored: Vec::new(),
     };
     if builder.complaints.is_empty() {
@@ -208,8 +214,6 @@ struct Builder<'a> {
     /// Temporary directories that the session has its own of.
     temporaries: Vec<AbsPath>,
     settled: Settled,
-    /// What directories are that something absent was looked for in.
-    absent: RefCell<HashMap<PathBuf, Seen>>,
     /// Hidden paths that could not be looked up, and why.
     unseen: Vec<(AbsPath, Origin, String)>,
     complaints: Vec<Complaint>,
@@ -266,13 +270,15 @@ impl Builder<'_> {
 /// If the path is not absolute, or is no path at all.
 pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
     let lexical = AbsPath::lexical(path)?;
-    let mut above = lexical.parent();
-    while let Some(directory) = above {
-        if let Seen::At(canonical, _) = look(directory.as_path()) {
-            let rest = lexical.as_path().strip_prefix(&directory);
+    let above = lexical.as_path().ancestors().skip(1);
+    for directory in above {
+        if let Seen::At(canonical, _) = look(directory) {
+            if canonical.as_path() == directory {
+                break;
+            }
+            let rest = lexical.as_path().strip_prefix(directory);
             return Ok(rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest)));
         }
-        above = directory.parent();
     }
     Ok(lexical)
 }

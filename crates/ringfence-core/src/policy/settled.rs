@@ -13,7 +13,9 @@ use crate::path::AbsPath;
 /// Rules that were let in so far.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
-    rules: HashMap<AbsPath, FileRule>,
+    rules: Vec<FileRule>,
+    /// Where the rule for a path is.
+    places: HashMap<AbsPath, usize>,
 }
 
 impl Settled {
@@ -22,25 +24,23 @@ impl Settled {
     /// The stronger layer stays, and within a layer the stricter rule. Two rules of one file (or of
     /// one command line) that cannot both be meant are a contradiction; the text says which.
     pub(super) fn settle(&mut self, rule: FileRule) -> Result<(), String> {
-        let mut known = match self.rules.entry(rule.path.clone()) {
+        let known = match self.places.entry(rule.path.clone()) {
             Entry::Vacant(free) => {
-                free.insert(rule);
+                free.insert(self.rules.len());
+                self.rules.push(rule);
                 return Ok(());
             }
-            Entry::Occupied(known) => known,
+            Entry::Occupied(place) => &mut self.rules[*place.get()],
         };
-        let contradiction = contradicts(known.get(), &rule).then(|| {
+        let contradiction = contradicts(known, &rule).then(|| {
             format!(
                 "{} is given twice: as {} and as {} ({})",
-                rule.path,
-                rule.access,
-                known.get().access,
-                known.get().origin
+                rule.path, rule.access, known.access, known.origin
             )
         });
-        let (new, old) = (strength(&rule.origin), strength(&known.get().origin));
-        if new > old || (new == old && rule.access < known.get().access) {
-            known.insert(rule);
+        let (new, old) = (strength(&rule.origin), strength(&known.origin));
+        if new > old || (new == old && rule.access < known.access) {
+            *known = rule;
         }
         contradiction.map_or(Ok(()), Err)
     }
@@ -48,15 +48,16 @@ impl Settled {
     /// The rules that cover a path, nearest last.
     pub(super) fn covering(&self, path: &AbsPath) -> Vec<&FileRule> {
         let mut above: Vec<&FileRule> = std::iter::successors(Some(path.clone()), AbsPath::parent)
-            .filter_map(|path| self.rules.get(&path))
+            .filter_map(|path| self.places.get(&path))
+            .map(|place| &self.rules[*place])
             .collect();
         above.reverse();
         above
     }
 
-    /// All of them, in no order.
+    /// All of them, in the order of arrival.
     pub(super) fn into_rules(self) -> Vec<FileRule> {
-        self.rules.into_values().collect()
+        self.rules
     }
 }
 

@@ -165,6 +165,22 @@ pub(super) static IO_PRIORITY_KIND: Look = Look {
     what: "kind",
 };
 
+/// Whom a signal is for; zero is the caller's own group.
+pub(super) static SIGNALLED: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "the caller's group",
+        &[0],
+        refuse(
+            Errno::Eperm,
+            "the group may hold processes of the host, and nothing else keeps signals inside",
+        ),
+    )],
+    mask: INT,
+    otherwise: allow("reaches what the pid namespace shows"),
+    what: "process",
+};
+
 /// `PRIO_PGRP`: whoever started the session may be in the same group, outside.
 pub(super) static PRIORITY_GROUP: Look = Look {
     argument: Argument::First,

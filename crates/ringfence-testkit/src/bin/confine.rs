@@ -167,6 +167,9 @@ mod linux {
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {
         let mut facts = quick();
+        if let Some(abi) = setup.landlock_abi {
+            facts.landlock.abi = abi;
+        }
         if setup.landlock_engine {
             facts.user_namespaces = Feature::Missing {
                 why: "the test says so".to_owned(),

@@ -59,22 +59,18 @@ impl Builder<'_> {
         self.settle(rule);
     }
 
-    /// Where something would appear if it were created, each directory looked at once.
+    /// Where something would appear if it were created.
     pub(super) fn name_of_absent(&self, path: &Path) -> Result<AbsPath, PathError> {
-        name_of_absent(path, &|directory| {
-            let mut known = self.absent.borrow_mut();
-            let seen = known
-                .entry(directory.to_owned())
-                .or_insert_with(|| (self.look)(directory));
-            seen.clone()
-        })
+        name_of_absent(path, self.look)
     }
 
     /// Remembers the name that a grant was written with, if it is not the canonical one.
     fn alias(&mut self, written: &Path, path: &AbsPath, access: Access, origin: &Origin) {
-        let granted = access != Access::None && origin.layer() != Layer::BuiltIn;
+        if access == Access::None || origin.layer() == Layer::BuiltIn {
+            return;
+        }
         let name = AbsPath::parse(written).ok();
-        if let Some(name) = name.filter(|name| granted && name != path) {
+        if let Some(name) = name.filter(|name| name != path) {
             let path = path.clone();
             let alias = Alias { name, path };
             if !self.aliases.contains(&alias) {
@@ -86,11 +82,10 @@ impl Builder<'_> {
     /// Whose files are seen at a path.
     fn content(&self, path: &AbsPath, origin: &Origin) -> Content {
         for (tree, _, content) in lists::session_trees(self.place.os) {
-            let tree = Path::new(tree);
             // The trees themselves are never the host's, whoever grants them; single devices of
             // the host can be granted, single processes cannot.
             let inside = *content == Content::Processes && path.as_path().starts_with(tree);
-            if inside || path.as_path() == tree {
+            if inside || path.bytes() == tree.as_bytes() {
                 return *content;
             }
         }

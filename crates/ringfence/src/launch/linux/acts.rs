@@ -15,7 +15,7 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, loopback, sockets};
+use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, sockets};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -39,7 +39,8 @@ pub(super) enum Ready {
     Keyring,
     Landlock(LandlockBuild),
     Limits(Vec<(LimitedResource, Limit)>),
-    Loopback,
+    /// Joining the network namespace that was begun at birth; its loopback interface is up.
+    Network,
     Privileges,
     Root(RootBuild),
     /// With the socket over which the supervisor gets the calls it is asked about, if any.
@@ -68,7 +69,8 @@ impl Ready {
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),
             Self::Limits(limits) => whole(set_limits(subject, limits)),
-            Self::Loopback => whole(loopback::bring_up(subject)),
+            // Only the first process has what there is to join.
+            Self::Network => whole(Err(Errno::INVAL)),
             Self::Privileges => whole(process::no_new_privs(subject)),
             Self::Root(build) => build.enter(subject),
             Self::Seccomp(program, listener) => {

@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use ringfence_core::plan::Step;
+use ringfence_core::plan::{NetworkNamespace, Step};
 use ringfence_sys::Errno;
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::files::Kind;
@@ -69,6 +69,8 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
+        // bubblewrap made what namespaces there are.
+        network: NetworkNamespace::Shared,
         start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,
@@ -229,7 +231,7 @@ impl Writer {
                 }
             }
             // Done by whoever made the namespaces, never by a second stage.
-            Ready::Capabilities | Ready::Ids { .. } | Ready::Loopback | Ready::Root(_) => {
+            Ready::Capabilities | Ready::Ids { .. } | Ready::Network | Ready::Root(_) => {
                 return None;
             }
         }

@@ -11,7 +11,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use ringfence_core::plan::Step;
+use ringfence_core::plan::{NetworkNamespace, Step};
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::process::{self, Dumpable, Limit, LimitedResource};
@@ -25,6 +25,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
 use super::acts::Ready;
+use super::network::Making;
 use super::wire;
 use crate::launch::Linger;
 
@@ -32,6 +33,8 @@ use crate::launch::Linger;
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
+    /// Whether a network namespace is still to be made.
+    pub(super) network: NetworkNamespace,
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
@@ -111,14 +114,32 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
+    let mut network = match inside.network {
+        NetworkNamespace::Own => match Making::begin(subject) {
+            Ok(making) => Some(making),
+            Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
+        },
+        NetworkNamespace::Shared => None,
+    };
     for (step, act) in &inside.acts {
         if inside.fail_at == Some(*step) {
             return inside.fail(*step, 0, Errno::IO);
         }
-        if let Err((detail, errno)) = act.carry_out(subject, inside.kept()) {
+        let done = match (act, network.take()) {
+            (Ready::Network, Some(making)) => making.join(subject).map_err(|errno| (0, errno)),
+            (act, rest) => {
+                network = rest;
+                act.carry_out(subject, inside.kept())
+            }
+        };
+        if let Err((detail, errno)) = done {
             return inside.fail(*step, detail, errno);
         }
         inside.mark(*step);
+    }
+    if network.is_some() {
+        // Nothing joined it, so the command would have the host's.
+        return inside.fail(Step::Namespaces, 0, Errno::INVAL);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))
@@ -141,15 +162,16 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         Ok(command) => command,
         Err(errno) => return inside.fail(Step::Command, 0, errno),
     };
-    // The command runs, or has said why not: in both cases this pipe has done its work.
-    if close(subject, inside.failure.as_raw_fd()).is_err() {
-        return FAILED;
-    }
-    // So has this one, and the supervisor reads it to its end before it does anything else.
-    if let Some(timeline) = &inside.timeline
-        && close(subject, timeline.as_raw_fd()).is_err()
+    // The command runs, or has said why not: in both cases these pipes have done their work. The
+    // supervisor reads the second to its end before it answers anything that the command asks.
+    let timeline = inside.timeline.as_ref().map(AsRawFd::as_raw_fd);
+    for done in [Some(inside.failure.as_raw_fd()), timeline]
+        .into_iter()
+        .flatten()
     {
-        return FAILED;
+        if close(subject, done).is_err() {
+            return FAILED;
+        }
     }
     let ended = watch(Some(&command), &signals, inside.end.as_fd());
     if let (Linger::Yes, Some(ended)) = (inside.linger, ended) {

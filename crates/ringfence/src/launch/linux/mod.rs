@@ -5,12 +5,14 @@
 //! same restrictions, and the kernel ends everything inside when the first process goes.
 
 mod acts;
+mod bounds;
 mod broker;
 mod bwrap;
 mod expected;
 mod handover;
 mod init;
 mod links;
+mod network;
 mod options;
 mod prepare;
 mod root;

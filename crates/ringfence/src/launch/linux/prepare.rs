@@ -12,7 +12,7 @@ use ringfence_core::policy::{Access, EnvVerdict, Policy};
 use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
-use ringfence_sys::process::{Limit, LimitedResource};
+use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::start::StartArea;
@@ -20,6 +20,7 @@ use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
+use super::bounds::exactly;
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
 use super::init::{Boundary, Inside};
@@ -30,7 +31,7 @@ use super::tmp::SessionTmp;
 use super::wire;
 use crate::launch::{Command, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry, Registry};
-use crate::track::group::{NoSite, SessionGroup, Site};
+use crate::track::group::SessionGroup;
 use crate::track::mark::Mark;
 
 /// A launch with nothing left to look up.
@@ -116,8 +117,14 @@ pub fn prepare(
             (Some(outer), Some(inner))
         }
     };
+    let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
     let inside = Inside {
         boundary,
+        network: if own_network {
+            NetworkNamespace::Own
+        } else {
+            NetworkNamespace::Shared
+        },
         start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
@@ -159,20 +166,20 @@ pub fn prepare(
 }
 
 /// What the acts of a plan come to, act by act.
-struct Gathered {
-    engine: Engine,
-    acts: Vec<(Step, Ready)>,
+pub(super) struct Gathered {
+    pub(super) engine: Engine,
+    pub(super) acts: Vec<(Step, Ready)>,
     namespaces: Namespaces,
-    wall: Option<u64>,
+    pub(super) wall: Option<u64>,
     names: Vec<PathBuf>,
     tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
     bwrap: Option<Bwrap>,
-    group: Option<SessionGroup>,
-    entry: Option<Entry>,
+    pub(super) group: Option<SessionGroup>,
+    pub(super) entry: Option<Entry>,
     /// The limits that nothing can hold for the whole session.
-    unbounded: Vec<LimitName>,
+    pub(super) unbounded: Vec<LimitName>,
 }
 
 impl Gathered {
@@ -225,63 +232,6 @@ impl Gathered {
                 }
             }
         }
-        Ok(())
-    }
-
-    /// Makes the session's cgroup, written down before and after.
-    fn new_group(&mut self) -> Result<SessionGroup, LaunchError> {
-        let failed = |errno: Errno| LaunchError::Act {
-            step: crate::launch::StepName(Step::Cgroup),
-            object: None,
-            source: errno.into(),
-        };
-        let site = Site::find(self.engine_needs()).map_err(|none| match none {
-            NoSite::NoTree => failed(Errno::NODEV),
-            NoSite::Own(errno) | NoSite::NotOurs(errno) => failed(errno),
-        })?;
-        let name = SessionGroup::draw_name().map_err(failed)?;
-        if let Some(entry) = &mut self.entry {
-            let planned = SessionGroup::planned(&site, &name);
-            entry.expect(None, Some(planned), None).map_err(failed)?;
-        }
-        let group = SessionGroup::create(site, name).map_err(failed)?;
-        if let Some(entry) = &mut self.entry {
-            let made = Some(group.identity());
-            entry.expect(None, made, None).map_err(failed)?;
-        }
-        Ok(group)
-    }
-
-    /// Which controllers a group should have, if any can be had.
-    fn engine_needs(&self) -> &'static [&'static str] {
-        match self.engine {
-            // Only limits make these ask for a group at all.
-            Engine::Bwrap | Engine::Namespaces => &["memory", "pids"],
-            _ => &[],
-        }
-    }
-
-    fn limits(&mut self, bounds: &[(LimitName, u64)]) -> Result<(), LaunchError> {
-        let mut limits = Vec::new();
-        for (name, bound) in bounds {
-            let group = self.group.as_ref().filter(|group| group.can_bound(*name));
-            if *name == LimitName::Wall {
-                self.wall = Some(*bound);
-            } else if let Some(group) = group {
-                let set = group.bound(*name, *bound);
-                set.map_err(|errno| refused(&format!("set the limit {name}"), errno))?;
-            } else if *name == LimitName::Memory && !self.unbounded.contains(name) {
-                // The plan counts on a controller that is not here after all.
-                return Err(LaunchError::Act {
-                    step: crate::launch::StepName(Step::Cgroup),
-                    object: Some(format!("limit {name}")),
-                    source: Errno::NOENT.into(),
-                });
-            } else if let Some(resource) = resource(*name) {
-                limits.push((resource, limit_of(*name, *bound)));
-            }
-        }
-        self.acts.push((Step::Limits, Ready::Limits(limits)));
         Ok(())
     }
 
@@ -355,7 +305,9 @@ impl Prepared {
         if let Some(bwrap) = self.bwrap.take() {
             return self.spawn_through(bwrap, asked);
         }
-        let mut spawn = Spawn::new(Memory::Copied).namespaces(self.namespaces);
+        // The network's is made beside the root, by `network`.
+        let namespaces = self.namespaces.difference(Namespaces::NET);
+        let mut spawn = Spawn::new(Memory::Copied).namespaces(namespaces);
         if let Some(group) = &self.held.group {
             spawn = spawn.cgroup(group.as_fd());
         }
@@ -443,7 +395,7 @@ fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchErro
     Ok(Broker::new(listener, network))
 }
 
-fn refused(what: &str, errno: Errno) -> LaunchError {
+pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
     LaunchError::Prepare {
         what: what.to_owned(),
         source: errno.into(),
@@ -520,7 +472,7 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
             })?;
             Ready::Root(build)
         }
-        Act::Loopback => Ready::Loopback,
+        Act::Loopback => Ready::Network,
         Act::Descriptors => Ready::Descriptors,
         Act::Capabilities => Ready::Capabilities,
         Act::Privileges => Ready::Privileges,
@@ -539,39 +491,6 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
     }))
-}
-
-fn resource(name: LimitName) -> Option<LimitedResource> {
-    match name {
-        LimitName::Cpu => Some(LimitedResource::Cpu),
-        LimitName::Processes => Some(LimitedResource::Nproc),
-        LimitName::Files => Some(LimitedResource::Nofile),
-        LimitName::FileSize => Some(LimitedResource::Fsize),
-        // For each process by itself, and only where that was accepted as better than nothing.
-        LimitName::Memory => Some(LimitedResource::Data),
-        _ => None,
-    }
-}
-
-/// A limit as the kernel takes it.
-///
-/// At the lower bound on processor time a process is told by a signal of its own, which is how
-/// anybody knows what it died of; a second later it is ended whatever it does.
-fn limit_of(name: LimitName, bound: u64) -> Limit {
-    match name {
-        LimitName::Cpu => Limit {
-            current: Some(bound),
-            maximum: Some(bound.saturating_add(1)),
-        },
-        _ => exactly(bound),
-    }
-}
-
-fn exactly(bound: u64) -> Limit {
-    Limit {
-        current: Some(bound),
-        maximum: Some(bound),
-    }
 }
 
 /// The variables that pass and those that are set, as `NAME=VALUE`.

@@ -68,6 +68,11 @@ enum Kind {
         identity: Identity,
         attributes: Attributes,
     },
+    /// A device that every program expects.
+    Device {
+        path: CString,
+        number: (u32, u32),
+    },
     /// A directory or file of the scratch.
     Scratch {
         path: CString,
@@ -94,6 +99,14 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("stdin", "/proc/self/fd/0"),
     ("stdout", "/proc/self/fd/1"),
 ];
+
+/// What is forbidden in the scratch itself, and so in every part of it.
+const SCRATCH: Attributes = Attributes::NOSUID.union(Attributes::NODEV);
+/// Read-only does not keep anybody from writing to a device; it keeps root from changing the mode
+/// or the times of the host's own.
+const DEVICE: Attributes = Attributes::NOSUID
+    .union(Attributes::NOEXEC)
+    .union(Attributes::RDONLY);
 
 /// A directory anybody can list and nobody can write.
 const LISTED: Mode = Mode::from_raw_mode(0o555);
@@ -311,18 +324,8 @@ impl Layout {
         for (name, number) in DEVICES {
             self.make(Path::new("dev").join(name), Made::File(CLOSED))?;
             let path = Path::new("/dev").join(name);
-            // Read-only does not keep anybody from writing to a device; it keeps root from
-            // changing the mode or the times of the host's own.
-            let kind = self.host(
-                &path,
-                Attributes::NOSUID | Attributes::NOEXEC | Attributes::RDONLY,
-            )?;
-            if !matches!(&kind, Kind::Host { identity, .. }
-                if identity.kind == files::Kind::CharacterDevice && identity.stands_for == number)
-            {
-                let text = format!("{} is not the device it should be", path.display());
-                return Err(io::Error::other(text));
-            }
+            let path = c_string(&path)?;
+            let kind = Kind::Device { path, number };
             let at = inside(&at.below(name))?;
             self.build.mounts.push(Placed { at, kind });
         }
@@ -400,7 +403,7 @@ impl RootBuild {
         if let Some(size) = &self.scratch_size {
             memory.set(c"size", size)?;
         }
-        let scratch = memory.mount(Attributes::NOSUID | Attributes::NODEV)?;
+        let scratch = memory.mount(SCRATCH)?;
         for create in &self.create {
             match &create.what {
                 Made::Directory(mode) => rustix::fs::mkdirat(&scratch, &*create.path, *mode)?,
@@ -458,9 +461,23 @@ impl Placed {
                 forbid(subject, tree.as_fd(), *attributes)?;
                 tree
             }
+            Kind::Device { path, number } => {
+                let tree = open_tree(CWD, path, Reach::Single)?;
+                // It is what it is by its number, whatever it was before this moment.
+                let device = files::identify(&tree)?;
+                if device.kind != files::Kind::CharacterDevice || device.stands_for != *number {
+                    return Err(Errno::STALE);
+                }
+                forbid(subject, tree.as_fd(), DEVICE)?;
+                // Its place was made a moment ago, in a directory of ours: nothing on the way
+                // can lead elsewhere.
+                return move_mount(subject, tree.as_fd(), root, &self.at);
+            }
             Kind::Scratch { path, attributes } => {
                 let tree = open_tree(scratch, path, Reach::Single)?;
-                forbid(subject, tree.as_fd(), *attributes)?;
+                if *attributes != SCRATCH {
+                    forbid(subject, tree.as_fd(), *attributes)?;
+                }
                 tree
             }
             Kind::Proc => Filesystem::open(c"proc")?.mount(
