@@ -28,5 +28,11 @@ mod sessions;
 mod settings;
 #[cfg(test)]
 mod shell;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod trail;
 #[cfg(test)]
 mod world;

@@ -10,6 +10,7 @@ mod broker;
 mod bwrap;
 mod expected;
 mod handover;
+mod held;
 mod init;
 mod links;
 mod network;

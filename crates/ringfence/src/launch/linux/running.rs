@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use ringfence_core::plan::{Act, LimitName, Plan, Step};
+use ringfence_core::plan::{Plan, Step};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::files::{self, CWD};
 use ringfence_sys::process::fill_random;
@@ -21,17 +21,15 @@ use rustix::process::pidfd_send_signal;
 use super::acts::Ready;
 use super::broker::Broker;
 use super::bwrap::Outside;
+use super::held::Held;
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
 use crate::audit::Denial;
 use crate::launch::{Cause, LaunchError, Linger, NameFound, Report, StepName};
-use crate::sessions::{About, Entry, Registry};
-use crate::track::group::SessionGroup;
-use crate::track::mark::Mark;
 
 /// How long the processes of a session may take to end.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session: its first process, and through it everything the command started.
 ///
@@ -48,27 +46,19 @@ pub struct Running {
     started: Instant,
     started_at: SystemTime,
     names: Vec<PathBuf>,
-    plan: Plan,
+    pub(super) plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
     pub(super) broker: Option<Broker>,
     reaped: bool,
     /// Whether any code of the command can have run.
-    ran: bool,
+    pub(super) ran: bool,
     denials: Vec<Denial>,
     /// How the command ended, once it has.
     command: Option<Cause>,
     pub(super) linger: Linger,
     /// Last, so that what it names is gone before it goes itself.
     pub(super) held: Held,
-}
-
-/// What holds a session together from outside.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    pub(super) group: Option<SessionGroup>,
-    pub(super) mark: Option<Mark>,
-    pub(super) entry: Option<Entry>,
 }
 
 impl Running {
@@ -101,28 +91,6 @@ impl Running {
             linger: Linger::No,
             held: Held::default(),
         }
-    }
-
-    /// Writes the session down, and removes what killed supervisors have left, while the command
-    /// runs and nobody waits.
-    pub(super) fn register(&mut self, registry: Option<(Registry, About)>) {
-        let Some((registry, about)) = registry else {
-            return;
-        };
-        let (first, linger) = (self.id(), self.linger);
-        // A session that nobody can be told of is held by its supervisor all the same.
-        match &mut self.held.entry {
-            Some(entry) => {
-                let _ = entry.started(first, linger);
-            }
-            entry @ None => *entry = registry.begin(&about, Some((first, linger))).ok(),
-        }
-        registry.clean_quickly();
-    }
-
-    /// The name by which others find the session, if it is written down.
-    pub fn name(&self) -> Option<&str> {
-        self.held.entry.as_ref().map(Entry::name)
     }
 
     /// Waits until the command runs, or something has refused.
@@ -201,14 +169,6 @@ impl Running {
             self.reaped = self.first.wait().is_ok();
         }
         self.sweep();
-    }
-
-    /// Ends whoever is left, by the mark: those that got away from everything else.
-    fn sweep(&self) {
-        if let (true, Some(mark)) = (self.ran, self.held.mark) {
-            // Whoever cannot be ended now is found again by the next start.
-            let _ = mark.end_all(PATIENCE);
-        }
     }
 
     /// Ends the first process inside and waits until it is gone, and all others inside with it.
@@ -425,36 +385,6 @@ impl Running {
                 self.sweep();
                 self.over_memory().unwrap_or(Cause::Ended)
             }
-        })
-    }
-
-    /// What a signal that ended the command means where there are limits.
-    fn killed(&self, signal: i32) -> Cause {
-        let limited = |name: LimitName| {
-            self.plan.acts().iter().any(|act| {
-                matches!(act, Act::Limits { bounds } if bounds.iter().any(|(set, _)| *set == name))
-            })
-        };
-        let limit = if signal == Signal::XCPU.as_raw() {
-            LimitName::Cpu
-        } else if signal == Signal::XFSZ.as_raw() {
-            LimitName::FileSize
-        } else {
-            let over = self.over_memory();
-            return over.unwrap_or(Cause::Killed { signal });
-        };
-        if limited(limit) {
-            Cause::Limit { limit, signal }
-        } else {
-            Cause::Killed { signal }
-        }
-    }
-
-    fn over_memory(&self) -> Option<Cause> {
-        let group = self.held.group.as_ref()?;
-        group.ran_out_of_memory().then(|| Cause::Limit {
-            limit: LimitName::Memory,
-            signal: Signal::KILL.as_raw(),
         })
     }
 }
