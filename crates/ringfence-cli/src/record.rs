@@ -19,6 +19,7 @@ use ringfence_core::policy::Policy;
 
 use crate::args::RunArguments;
 use crate::commands::judged::Judged;
+use crate::commands::with_causes;
 use crate::exit::Exit;
 use crate::load::Scene;
 use crate::output::{tell, visible};
@@ -45,8 +46,6 @@ struct About {
     project: PathBuf,
     directory: PathBuf,
     command: Vec<OsString>,
-    /// Where ringfence keeps what it remembers.
-    state: Option<PathBuf>,
     /// Where sessions are written down.
     #[cfg(target_os = "linux")]
     sessions: Option<PathBuf>,
@@ -100,7 +99,7 @@ impl Record {
             project: scene.place.project.as_path().to_owned(),
             directory: scene.surroundings.current.as_path().to_owned(),
             command: arguments.command.clone(),
-            state: scene.surroundings.state.clone(),
+            trail: scene.surroundings.state.as_deref().map(Trail::below),
             #[cfg(target_os = "linux")]
             sessions: scene.surroundings.sessions(),
             ..About::default()
@@ -118,18 +117,8 @@ impl Record {
     ///
     /// Without it the session is held all the same, and only `ringfence sessions` does not see it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn registry(
-        &self,
-        plan: &Plan,
-    ) -> Option<(ringfence::sessions::Registry, ringfence::sessions::About)> {
-        let path = self.about.sessions.as_ref()?;
-        let registry = match ringfence::sessions::Registry::open(path) {
-            Ok(registry) => registry,
-            Err(error) => {
-                tell(&visible(&format!("ringfence: {error}\n")));
-                return None;
-            }
-        };
+    pub(crate) fn registry(&self, plan: &Plan) -> Option<(PathBuf, ringfence::sessions::About)> {
+        let registry = self.about.sessions.clone()?;
         let about = ringfence::sessions::About {
             id: self.about.session.clone(),
             name: self.about.name.clone(),
@@ -141,33 +130,31 @@ impl Record {
         Some((registry, about))
     }
 
-    /// Writes an event to the audit trail. The session goes on whether or not that works.
-    fn trail(&mut self, event: &audit::Event<'_>) {
+    /// Notes an event for the audit trail.
+    fn note(&mut self, event: &audit::Event<'_>) {
         let About {
             session,
             name,
-            state,
-            trail,
+            trail: Some(trail),
             ..
-        } = &mut self.about;
-        let Some(state) = state else { return };
-        if trail.is_none() {
-            match Trail::open(state) {
-                Ok(opened) => *trail = Some(opened),
-                Err(error) => {
-                    tell(&visible(&format!("ringfence: {error}\n")));
-                    // Once is enough.
-                    self.about.state = None;
-                    return;
-                }
-            }
-        }
-        if let Some(trail) = trail
-            && let Err(error) = trail.record(session, name, event)
-        {
+        } = &mut self.about
+        else {
+            return;
+        };
+        if let Err(error) = trail.note(session, name, event) {
             tell(&format!(
-                "ringfence: the audit trail could not be written: {error}\n"
+                "ringfence: an event could not be noted: {error}\n"
             ));
+        }
+    }
+
+    /// Writes to the audit trail what was noted. The session goes on whether or not that works.
+    pub(crate) fn flush(&mut self) {
+        let flushed = self.about.trail.as_mut().map(Trail::flush);
+        if let Some(Err(error)) = flushed {
+            tell(&visible(&format!("ringfence: {}\n", with_causes(&error))));
+            // Once is enough.
+            self.about.trail = None;
         }
     }
 
@@ -194,7 +181,7 @@ impl Record {
         plan: &Plan,
     ) {
         let project = self.about.project.clone();
-        self.trail(&audit::Event::Start(audit::Start {
+        self.note(&audit::Event::Start(audit::Start {
             project: Text(project.as_os_str()),
             directory: Text(directory.as_os_str()),
             command: audit::Start::words(command),
@@ -219,16 +206,17 @@ impl Record {
     /// The session is over.
     pub(crate) fn end(mut self, report: &Report) {
         for denial in &report.denials {
-            self.trail(&audit::Event::Denial(denial));
+            self.note(&audit::Event::Denial(denial));
         }
         let took = report.ended.duration_since(report.started);
         let took = took.unwrap_or_default().as_millis();
-        self.trail(&audit::Event::End(audit::End {
+        self.note(&audit::Event::End(audit::End {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
             milliseconds: u64::try_from(took).unwrap_or(u64::MAX),
         }));
+        self.flush();
         let planned = self.planned.clone();
         self.last(&Event::End(End::new(&planned, report)));
     }
@@ -238,10 +226,11 @@ impl Record {
         let planned = self.planned.clone();
         let error = self.error.clone();
         let error = error.unwrap_or_else(|| "see standard error".to_owned());
-        self.trail(&audit::Event::Refused {
+        self.note(&audit::Event::Refused {
             exit_status: exit.code(),
             error: &error,
         });
+        self.flush();
         let asked = self.asked;
         self.last(&Event::Refused(Refused {
             planned: &planned,

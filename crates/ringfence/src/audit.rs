@@ -173,11 +173,23 @@ pub enum TrailError {
         /// What the kernel answered.
         source: io::Error,
     },
+    /// It cannot be written.
+    #[error("the audit trail cannot be written")]
+    Write {
+        /// What the kernel answered.
+        source: io::Error,
+    },
 }
 
-/// The trail, open for appending.
+/// The trail, to be appended to.
+///
+/// Lines are gathered and written together: a session that is over in a moment costs one write.
 #[derive(Debug)]
-pub struct Trail(File);
+pub struct Trail {
+    state: PathBuf,
+    file: Option<File>,
+    lines: String,
+}
 
 impl Trail {
     /// Where it is below a state directory.
@@ -185,12 +197,17 @@ impl Trail {
         state.join("log.jsonl")
     }
 
+    /// The trail below a state directory. Nothing is opened yet.
+    pub fn below(state: &Path) -> Self {
+        Self {
+            state: state.to_owned(),
+            file: None,
+            lines: String::new(),
+        }
+    }
+
     /// Opens it, puts a large one aside first, and makes what is missing.
-    ///
-    /// # Errors
-    ///
-    /// See [`TrailError`]; a file that is not the user's own was not touched.
-    pub fn open(state: &Path) -> Result<Self, TrailError> {
+    fn open(state: &Path) -> Result<File, TrailError> {
         let path = Self::path(state);
         let refused = |source| TrailError::Open {
             path: path.clone(),
@@ -210,22 +227,22 @@ impl Trail {
             return Err(TrailError::NotOwn { path });
         };
         if metadata.len() < LARGE {
-            return Ok(Self(file));
+            return Ok(file);
         }
         put_aside(state, &path).map_err(refused)?;
         let file = append_to(&path).map_err(refused)?;
         match own(&file).map_err(refused)? {
-            Some(_) => Ok(Self(file)),
+            Some(_) => Ok(file),
             None => Err(TrailError::NotOwn { path }),
         }
     }
 
-    /// Writes one event of a session.
+    /// Notes one event of a session, to be written with the next [`flush`](Self::flush).
     ///
     /// # Errors
     ///
-    /// The kernel's answer.
-    pub fn record(&mut self, session: &str, name: &str, event: &Event<'_>) -> io::Result<()> {
+    /// None that is known of; the format's own.
+    pub fn note(&mut self, session: &str, name: &str, event: &Event<'_>) -> io::Result<()> {
         let line = Line {
             version: VERSION,
             time: Time(SystemTime::now()),
@@ -233,10 +250,29 @@ impl Trail {
             name,
             event,
         };
-        let text = serde_json::to_string(&line)?;
-        let mut text = escape_json(&text).into_owned();
-        text.push('\n');
-        self.0.write_all(text.as_bytes())
+        self.lines
+            .push_str(&escape_json(&serde_json::to_string(&line)?));
+        self.lines.push('\n');
+        Ok(())
+    }
+
+    /// Writes what was noted.
+    ///
+    /// # Errors
+    ///
+    /// See [`TrailError`]; a file that is not the user's own was not touched. What was noted is
+    /// forgotten.
+    pub fn flush(&mut self) -> Result<(), TrailError> {
+        let lines = std::mem::take(&mut self.lines);
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(Self::open(&self.state)?),
+        };
+        file.write_all(lines.as_bytes())
+            .map_err(|source| TrailError::Write { source })
     }
 }
 
@@ -377,7 +413,9 @@ mod tests {
             exit_status: 125,
             error,
         };
-        Trail::open(state).map(|mut trail| trail.record("id", "name", &event).unwrap())
+        let mut trail = Trail::below(state);
+        trail.note("id", "name", &event).unwrap();
+        trail.flush()
     }
 
     fn lines(state: &Path) -> Vec<serde_json::Value> {

@@ -76,6 +76,18 @@ fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
     Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
+/// An error and everything that led to it, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 /// Help and version are answers; everything else is a mistake.
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().to_string();

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use ringfence::launch::{
     Cause, Command, LaunchError, Linger, Options, Report, Signals, StepName, Timeline,
 };
+#[cfg(target_os = "linux")]
+use ringfence::launch::{Running, Settled};
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
 use ringfence_core::plan::{Feature, Plan, Tracking, compile};
@@ -14,10 +16,10 @@ use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
 
-use super::host_facts;
 use super::judged::Judged;
 #[cfg(target_os = "linux")]
 use super::linger;
+use super::{host_facts, with_causes};
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::flags::Flags;
@@ -257,11 +259,7 @@ fn session(
     }
     let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
     let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(unused_mut, reason = "only there it lingers")
-    )]
-    let mut running = prepared.spawn()?;
+    let running = prepared.spawn()?;
     record.start(&running, &options.command, &command.directory, plan);
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
@@ -282,23 +280,29 @@ fn session(
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
     #[cfg(target_os = "linux")]
-    linger::tell_front(&mut running, &signals, record.behind.take())
-        .map_err(|source| refused("wait for the command", source))?;
+    let running = attended(running, &signals, record)
+        .map_err(|source| refused("wait for the session", source))?;
     running
         .wait_passing_signals(&signals)
         .map_err(|source| refused("wait for the session", source))
 }
 
-/// An error and everything that led to it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
+/// Lets others see a session that takes longer than a moment, and tells whoever waits for the command
+/// of one that lingers.
+#[cfg(target_os = "linux")]
+fn attended(
+    mut running: Running,
+    signals: &Signals,
+    record: &mut Record,
+) -> std::io::Result<Running> {
+    if running.settled(Some(signals))? == Settled::Runs {
+        record.flush();
+        if let Some(error) = running.unregistered() {
+            tell(&visible(&format!("ringfence: {}\n", with_causes(error))));
+        }
     }
-    text
+    linger::tell_front(&mut running, signals, record.behind.take())?;
+    Ok(running)
 }
 
 fn explain_refusal(error: &LaunchError) -> Exit {

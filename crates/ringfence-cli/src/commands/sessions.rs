@@ -90,14 +90,7 @@ fn unknown(names: &[String]) -> Exit {
 }
 
 fn refused(error: &ringfence::sessions::RegistryError) -> Exit {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        // Writing to a String cannot fail.
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    complain(&text, None);
+    complain(&super::with_causes(error), None);
     Exit::No
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::stage::{
@@ -99,8 +100,8 @@ fn what_lingers_stays_until_it_is_ended() {
 }
 
 fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let pid = Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
 }
 
 /// What a session without a pid namespace could leave: a directory, a cgroup, a record.
@@ -261,9 +262,9 @@ impl Stage {
 #[test]
 fn a_registry_that_others_could_write_is_not_used() {
     for_each_user(|stage| {
-        stage.done(&["run", "--", "true"]);
+        stage.done(&["run", "--", "sleep", "0.3"]);
         fs::set_permissions(stage.registry(), fs::Permissions::from_mode(0o777)).unwrap();
-        let ran = stage.done(&["run", "--", "true"]);
+        let ran = stage.done(&["run", "--", "sleep", "0.3"]);
         assert!(
             ran.errors.contains("that nobody else can enter"),
             "{}",
@@ -340,6 +341,51 @@ fn killing_or_stopping_the_first_process_frees_nobody() {
                 assert_eq!(ran.code, Some(status), "{flags:?} {attack}: {}", ran.errors);
                 assert!(start.elapsed() < Duration::from_secs(4));
                 assert_gone(&odd);
+            }
+        }
+    });
+}
+
+/// Whoever is asked to end and does not is ended; whoever is interrupted may go on.
+#[test]
+fn a_supervisor_that_is_asked_to_end_does() {
+    for_each_user(|stage| {
+        for flags in [&["--preset", "agent"][..], &["--preset", "track"]] {
+            for signal in [Signal::TERM, Signal::HUP] {
+                let odd = odd_time();
+                let script = format!("trap '' TERM HUP INT; setsid sleep {odd} & sleep {odd}");
+                let mut arguments = vec!["run"];
+                arguments.extend(flags);
+                arguments.extend(["--", "sh", "-c", &script]);
+                let mut supervisor = stage.start(&arguments);
+                wait_for_argument(&odd);
+                let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+                rustix::process::kill_process(pid, Signal::INT).unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+                assert_eq!(
+                    supervisor.try_wait().unwrap(),
+                    None,
+                    "it was only interrupted"
+                );
+                let start = Instant::now();
+                rustix::process::kill_process(pid, signal).unwrap();
+                let status = supervisor.wait().unwrap();
+                assert_eq!(status.code(), Some(128 + signal.as_raw()));
+                assert_gone(&odd);
+                assert!(
+                    start.elapsed() < Duration::from_secs(3),
+                    "{:?}",
+                    start.elapsed()
+                );
+                // One that does as it is asked is not waited for.
+                let script = format!("exec sleep {odd}");
+                let mut polite = stage.start(&["run", "--", "sh", "-c", &script]);
+                wait_for_argument(&odd);
+                let pid = Pid::from_raw(i32::try_from(polite.id()).unwrap()).unwrap();
+                let start = Instant::now();
+                rustix::process::kill_process(pid, signal).unwrap();
+                assert_eq!(polite.wait().unwrap().code(), Some(128 + signal.as_raw()));
+                assert!(start.elapsed() < Duration::from_secs(1));
             }
         }
     });

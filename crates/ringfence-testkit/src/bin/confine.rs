@@ -25,10 +25,11 @@ mod linux {
 
     use ringfence::launch::{self, Command, LaunchError, Options};
     use ringfence::place::Lookout;
-    use ringfence::probe::quick;
+    use ringfence::probe::{cgroup, quick};
+    use ringfence::sessions::About;
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
-    use ringfence_core::plan::{EngineChoice, Feature, Plan, Step, compile};
+    use ringfence_core::plan::{Engine, EngineChoice, Plan, Step, compile};
     use ringfence_core::policy::{Place, Policy, Seen, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
@@ -94,6 +95,10 @@ mod linux {
         let mut options = Options::default();
         options.fail_at = setup.fail_at_step();
         options.danger_without = setup.without_step();
+        options.registry = setup.registry_path().map(|path| {
+            let about = About::new(None, std::slice::from_ref(&command.program)).unwrap();
+            (path, about)
+        });
         let prepared = launch::prepare(&policy, &plan, &command, options)?;
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
         let report = prepared.spawn()?.wait();
@@ -170,13 +175,15 @@ mod linux {
         if let Some(abi) = setup.landlock_abi {
             facts.landlock.abi = abi;
         }
-        if setup.landlock_engine {
-            facts.user_namespaces = Feature::Missing {
-                why: "the test says so".to_owned(),
-                fix: "none".to_owned(),
-            };
+        if policy.only_tracks() || setup.landlock_engine {
+            facts.cgroup = cgroup();
         }
-        compile(policy, &facts, EngineChoice::Auto)
+        let choice = if setup.landlock_engine {
+            EngineChoice::Named(Engine::Landlock)
+        } else {
+            EngineChoice::Auto
+        };
+        compile(policy, &facts, choice)
     }
 
     /// Makes this process the strange launcher that the test wants.
@@ -195,6 +202,13 @@ mod linux {
         if let Some(name) = &setup.key {
             keyring::join_new_session(&subject).unwrap();
             add_key(name);
+        }
+        if setup.unmarked {
+            let taken = process::Limit {
+                current: Some(100),
+                maximum: Some(100),
+            };
+            process::set_limit(&subject, process::LimitedResource::Locks, taken).unwrap();
         }
         if setup.strange_parent {
             Mask::block_all().unwrap();

@@ -279,6 +279,15 @@ pub enum Linger {
     Yes,
 }
 
+/// Whether a session takes longer than a moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Settled {
+    /// Its command has ended already.
+    Ended,
+    /// It runs.
+    Runs,
+}
+
 /// Things a caller may ask of a launch that are not policy.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -290,7 +299,7 @@ pub struct Options {
     /// Where the session is written down, and as what. Without it nobody else finds the session,
     /// and what a killed supervisor leaves of it stays.
     #[cfg(target_os = "linux")]
-    pub registry: Option<(crate::sessions::Registry, crate::sessions::About)>,
+    pub registry: Option<(PathBuf, crate::sessions::About)>,
     /// Pretend that the kernel refused this step: for tests that nothing is left behind.
     #[doc(hidden)]
     pub fail_at: Option<Step>,

@@ -1,6 +1,6 @@
 //! The directory in which sessions are written down.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,25 +77,37 @@ impl Registry {
     ///
     /// See [`RegistryError`].
     pub fn open(path: &Path) -> Result<Self, RegistryError> {
+        match Self::existing(path) {
+            Err(RegistryError::Directory { source, .. })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                let mut made = std::fs::DirBuilder::new();
+                made.recursive(true).mode(0o700);
+                made.create(path)
+                    .map_err(|source| RegistryError::Directory {
+                        path: path.to_owned(),
+                        source,
+                    })?;
+                Self::existing(path)
+            }
+            other => other,
+        }
+    }
+
+    /// Opens the directory, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`RegistryError`].
+    pub fn existing(path: &Path) -> Result<Self, RegistryError> {
         let refused = |source| RegistryError::Directory {
             path: path.to_owned(),
             source,
         };
         let name = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
         let name = name.map_err(refused)?;
-        let open = || {
-            let flags = OpenFlags::RDONLY | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
-            files::openat2(CWD, &name, flags, Mode::empty(), Resolve::NO_MAGICLINKS)
-        };
-        let directory = match open() {
-            Err(Errno::NOENT) => {
-                let mut made = std::fs::DirBuilder::new();
-                made.recursive(true).mode(0o700);
-                made.create(path).map_err(refused)?;
-                open()
-            }
-            other => other,
-        };
+        let flags = OpenFlags::RDONLY | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
+        let directory = files::openat2(CWD, &name, flags, Mode::empty(), Resolve::NO_MAGICLINKS);
         let directory = directory.map_err(|errno| refused(errno.into()))?;
         let identity = files::identify(&directory).map_err(|errno| refused(errno.into()))?;
         let own = identity.owner.0 == rustix::process::geteuid().as_raw()
@@ -140,11 +152,12 @@ impl Registry {
             Resolve::BENEATH | Resolve::NO_SYMLINKS,
         )?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let entry = Entry {
+        let mut entry = Entry {
             registry: self.clone(),
             name,
             file,
             record,
+            length: 0,
         };
         entry.write()?;
         Ok(entry)
@@ -214,6 +227,7 @@ impl Registry {
         let stats = sweep::all_processes();
         let mut cleaned = Vec::new();
         let mut refusal = None;
+        self.remove_stillborn();
         for found in self.records()? {
             if found.lock().is_err() {
                 continue;
@@ -241,12 +255,49 @@ impl Registry {
             if taken {
                 continue;
             }
-            if let Some(found) = self.read(name)
-                && found.lock().is_ok()
-            {
+            match self.read(&name) {
                 // What cannot be removed now is tried again by the next start.
-                let _ = self.remove(&found);
+                Some(found) if found.lock().is_ok() => {
+                    let _ = self.remove(&found);
+                }
+                Some(_) => {}
+                None => self.remove_if_stillborn(&name),
             }
+        }
+    }
+
+    fn remove_stillborn(&self) {
+        for name in self.names().unwrap_or_default() {
+            if self.read(&name).is_none() {
+                self.remove_if_stillborn(&name);
+            }
+        }
+    }
+
+    /// Removes the file of a supervisor that was killed before it wrote anything: nothing was made
+    /// by then. Whatever else is no record is left alone.
+    fn remove_if_stillborn(&self, name: &CStr) {
+        let text = name.to_str().unwrap_or_default();
+        let Some((supervisor, id)) = text.split_once('.') else {
+            return;
+        };
+        let ours = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let supervisor = supervisor.parse().ok().and_then(Pid::from_raw);
+        let gone = supervisor
+            .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH));
+        if !ours || !gone {
+            return;
+        }
+        let flags = OpenFlags::RDONLY | OpenFlags::NOFOLLOW | OpenFlags::NONBLOCK;
+        let inside = Resolve::BENEATH | Resolve::NO_SYMLINKS;
+        let opened = files::openat2(self.directory.as_fd(), name, flags, Mode::empty(), inside);
+        let empty = opened.is_ok_and(|file| {
+            flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+                && rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0)
+        });
+        if empty {
+            // Gone by now is as good.
+            let _ = unlinkat(&*self.directory, name, AtFlags::empty());
         }
     }
 
@@ -292,16 +343,16 @@ impl Registry {
         })?;
         Ok(names
             .into_iter()
-            .filter_map(|name| self.read(name))
+            .filter_map(|name| self.read(&name))
             .collect())
     }
 
     /// Reads a record; what is none is left alone.
-    fn read(&self, name: CString) -> Option<FoundRecord> {
+    fn read(&self, name: &CStr) -> Option<FoundRecord> {
         let flags = OpenFlags::RDONLY | OpenFlags::NOFOLLOW | OpenFlags::NONBLOCK;
         let inside = Resolve::BENEATH | Resolve::NO_SYMLINKS;
         let file =
-            files::openat2(self.directory.as_fd(), &name, flags, Mode::empty(), inside).ok()?;
+            files::openat2(self.directory.as_fd(), name, flags, Mode::empty(), inside).ok()?;
         let identity = files::identify(&file).ok()?;
         if identity.kind != Kind::Regular || identity.owner.0 != rustix::process::geteuid().as_raw()
         {
@@ -311,7 +362,11 @@ impl Registry {
         let file = File::from(file);
         (&file).take(LARGEST).read_to_string(&mut text).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
-        (record.version == VERSION).then_some(FoundRecord { name, file, record })
+        (record.version == VERSION).then(|| FoundRecord {
+            name: name.to_owned(),
+            file,
+            record,
+        })
     }
 }
 
@@ -337,6 +392,8 @@ pub(crate) struct Entry {
     /// Locked for as long as it is open.
     file: OwnedFd,
     record: Record,
+    /// How long what was written last is.
+    length: usize,
 }
 
 impl Entry {
@@ -369,16 +426,19 @@ impl Entry {
         self.write()
     }
 
-    /// A record is read whole or not at all: a shorter one would leave the end of the last.
-    fn write(&self) -> Result<(), Errno> {
+    fn write(&mut self) -> Result<(), Errno> {
         let broken = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let mut text = serde_json::to_vec(&self.record).map_err(|error| broken(error.into()))?;
-        // It only ever grows.
         text.push(b'\n');
-        match rustix::io::pwrite(&self.file, &text, 0)? {
-            count if count == text.len() => Ok(()),
-            _ => Err(Errno::IO),
+        if rustix::io::pwrite(&self.file, &text, 0)? != text.len() {
+            return Err(Errno::IO);
         }
+        // A record is read whole or not at all: the end of a longer one must not stay.
+        if text.len() < self.length {
+            rustix::fs::ftruncate(&self.file, u64::try_from(text.len()).unwrap_or(u64::MAX))?;
+        }
+        self.length = text.len();
+        Ok(())
     }
 }
 

@@ -1,11 +1,14 @@
 //! What holds a session together from outside, and what it tells at the end.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use ringfence_core::plan::{Act, LimitName};
 use ringfence_sys::Signal;
 
 use super::running::{PATIENCE, Running};
 use crate::launch::Cause;
-use crate::sessions::{About, Entry, Registry};
+use crate::sessions::{About, Entry, Registry, RegistryError};
 use crate::track::group::SessionGroup;
 use crate::track::mark::Mark;
 
@@ -15,24 +18,67 @@ pub(super) struct Held {
     pub(super) group: Option<SessionGroup>,
     pub(super) mark: Option<Mark>,
     pub(super) entry: Option<Entry>,
+    /// Where the session is to be written down, once it is worth it.
+    pub(super) pending: Option<(PathBuf, About)>,
+    pub(super) unregistered: Option<RegistryError>,
 }
 
+/// What is over before this is not written down: nobody could see it in time, and it would cost
+/// more than everything else that happens outside.
+pub(super) const MOMENT: Duration = Duration::from_millis(100);
+
 impl Running {
-    /// Writes the session down, and removes what killed supervisors have left, while the command
-    /// runs and nobody waits.
-    pub(super) fn register(&mut self, registry: Option<(Registry, About)>) {
-        let Some((registry, about)) = registry else {
+    /// Remembers where the session is to be written down. One that could leave something behind is
+    /// there already, and now has a first process.
+    pub(super) fn expect_registration(&mut self, registry: Option<(PathBuf, About)>) {
+        let (first, linger) = (self.id(), self.linger);
+        if let Some(entry) = &mut self.held.entry {
+            // A session that nobody can be told of is held by its supervisor all the same.
+            let _ = entry.started(first, linger);
+        }
+        self.held.pending = registry;
+    }
+
+    /// Writes the session down, and removes what killed supervisors have left.
+    pub(super) fn register(&mut self) {
+        let Some((path, about)) = self.held.pending.take() else {
             return;
         };
-        let (first, linger) = (self.id(), self.linger);
-        // A session that nobody can be told of is held by its supervisor all the same.
-        match &mut self.held.entry {
-            Some(entry) => {
-                let _ = entry.started(first, linger);
+        let registry = match Registry::open(&path) {
+            Ok(registry) => registry,
+            Err(error) => {
+                self.held.unregistered = Some(error);
+                return;
             }
-            entry @ None => *entry = registry.begin(&about, Some((first, linger))).ok(),
+        };
+        if self.held.entry.is_none() {
+            let started = Some((self.id(), self.linger));
+            match registry.begin(&about, started) {
+                Ok(entry) => self.held.entry = Some(entry),
+                Err(errno) => {
+                    let source = errno.into();
+                    self.held.unregistered = Some(RegistryError::Directory { path, source });
+                }
+            }
         }
         registry.clean_quickly();
+    }
+
+    /// Removes what killed supervisors have left, where the session itself was too short to be
+    /// written down.
+    pub(super) fn clean_others(&mut self) {
+        let pending = self.held.pending.take();
+        // Where there is no directory, nobody has left anything.
+        if let Some((path, _)) = pending
+            && let Ok(registry) = Registry::existing(&path)
+        {
+            registry.clean_quickly();
+        }
+    }
+
+    /// Why the session could not be written down, if it could not.
+    pub fn unregistered(&self) -> Option<&RegistryError> {
+        self.held.unregistered.as_ref()
     }
 
     /// The name by which others find the session, if it is written down.

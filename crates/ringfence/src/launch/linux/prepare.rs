@@ -52,7 +52,7 @@ pub struct Prepared {
     asked_over: Option<OwnedFd>,
     bwrap: Option<Bwrap>,
     held: Held,
-    registry: Option<(Registry, About)>,
+    registry: Option<(PathBuf, About)>,
     linger: Linger,
 }
 
@@ -80,7 +80,10 @@ pub fn prepare(
     let leaves = plan.acts().contains(&Act::Cgroup) || boundary == Boundary::Descent;
     let mut entry = match &options.registry {
         // Before anything is made that could be left behind.
-        Some((registry, about)) if leaves => registry.begin(about, None).ok(),
+        Some((path, about)) if leaves => {
+            let registry = Registry::open(path).ok();
+            registry.and_then(|registry| registry.begin(about, None).ok())
+        }
         _ => None,
     };
     let marked = match boundary {
@@ -160,6 +163,7 @@ pub fn prepare(
             group: gathered.group,
             mark: marked.map(|(mark, _)| mark),
             entry: gathered.entry,
+            ..Held::default()
         },
         registry: options.registry,
         linger: options.linger,
@@ -348,7 +352,7 @@ impl Prepared {
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
-        running.register(registry);
+        running.expect_registration(registry);
         Ok(running)
     }
 
@@ -375,7 +379,7 @@ impl Prepared {
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
-        running.register(self.registry);
+        running.expect_registration(self.registry);
         Ok(running)
     }
 }

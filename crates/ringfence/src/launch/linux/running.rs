@@ -21,12 +21,15 @@ use rustix::process::pidfd_send_signal;
 use super::acts::Ready;
 use super::broker::Broker;
 use super::bwrap::Outside;
-use super::held::Held;
+use super::held::{Held, MOMENT};
 use super::init::Boundary;
 use super::tmp::SessionTmp;
 use super::wire;
 use crate::audit::Denial;
-use crate::launch::{Cause, LaunchError, Linger, NameFound, Report, StepName};
+use crate::launch::{Cause, LaunchError, Linger, NameFound, Report, Settled, StepName};
+
+/// How long a command may take to end once it was asked to.
+const GRACE: Duration = Duration::from_millis(1500);
 
 /// How long the processes of a session may take to end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,6 +57,8 @@ pub struct Running {
     /// Whether any code of the command can have run.
     pub(super) ran: bool,
     denials: Vec<Denial>,
+    /// When somebody asked the session to end, and by which signal.
+    asked: Option<(Instant, i32)>,
     /// How the command ended, once it has.
     command: Option<Cause>,
     pub(super) linger: Linger,
@@ -87,6 +92,7 @@ impl Running {
             reaped: false,
             ran: false,
             denials: Vec::new(),
+            asked: None,
             command: None,
             linger: Linger::No,
             held: Held::default(),
@@ -239,18 +245,60 @@ impl Running {
     ///
     /// The kernel's answer.
     pub fn command_ended(&mut self, signals: Option<&Signals>) -> io::Result<Cause> {
+        loop {
+            if let Some(cause) = self.ended_within(Duration::MAX, signals)? {
+                return Ok(cause);
+            }
+        }
+    }
+
+    /// Waits a moment. If the command runs after it, the session is written down, and from then on
+    /// others can find it.
+    ///
+    /// Whoever waits for the session anyway need not call it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn settled(&mut self, signals: Option<&Signals>) -> io::Result<Settled> {
+        // What lingers is to be found from the beginning.
+        if self.linger == Linger::No && self.ended_within(MOMENT, signals)?.is_some() {
+            return Ok(Settled::Ended);
+        }
+        self.register();
+        Ok(Settled::Runs)
+    }
+
+    /// How the command ended, if that is before so much time has passed since its start.
+    fn ended_within(
+        &mut self,
+        moment: Duration,
+        signals: Option<&Signals>,
+    ) -> io::Result<Option<Cause>> {
         let cause = loop {
             if let Some(cause) = self.command {
-                return Ok(cause);
+                return Ok(Some(cause));
             }
             let left = self.time_left();
             if left == Some(Duration::ZERO) {
                 self.kill();
-                break Cause::WallTime;
+                break match self.asked {
+                    Some((_, signal)) => Cause::Killed { signal },
+                    None => Cause::WallTime,
+                };
             }
+            let patience = moment.saturating_sub(self.started.elapsed());
+            if patience.is_zero() {
+                return Ok(None);
+            }
+            let left = (moment != Duration::MAX)
+                .then_some(left.map_or(patience, |left| left.min(patience)))
+                .or(left);
             let news = self.sleep(left, signals)?;
-            if let Some(signals) = signals {
-                signals.pass_on(self)?;
+            if let Some(signals) = signals
+                && let Some(signal) = signals.pass_on(self)?
+            {
+                self.asked.get_or_insert_with(|| (Instant::now(), signal));
             }
             match news {
                 News::Ended => break self.ended()?,
@@ -258,7 +306,7 @@ impl Running {
             }
         };
         self.command = Some(cause);
-        Ok(cause)
+        Ok(Some(cause))
     }
 
     /// Waits until nobody is left of those that linger, or somebody wants the session to end.
@@ -302,10 +350,14 @@ impl Running {
     }
 
     fn watch(mut self, signals: Option<&Signals>) -> io::Result<Report> {
+        if self.held.pending.is_some() {
+            self.settled(signals)?;
+        }
         let cause = self.command_ended(signals)?;
         if self.linger == Linger::Yes {
             self.linger_on(signals)?;
         }
+        self.clean_others();
         let names = std::mem::take(&mut self.names);
         if let Some(broker) = &self.broker {
             self.denials = broker.denials();
@@ -364,7 +416,12 @@ impl Running {
         })
     }
 
+    /// How long the session may go on: until its limit, or until it has had time to do as it was
+    /// asked.
     fn time_left(&self) -> Option<Duration> {
+        if let Some((asked, _)) = self.asked {
+            return Some(GRACE.saturating_sub(asked.elapsed()));
+        }
         let wall = Duration::from_secs(self.wall?);
         Some(wall.saturating_sub(self.started.elapsed()))
     }
@@ -437,8 +494,17 @@ impl Signals {
         Ok(Self(SignalFd::new(mask)?))
     }
 
-    fn pass_on(&self, session: &Running) -> io::Result<()> {
+    /// Passes on what has arrived. Says which signal asks the session to end, if one does: a
+    /// command that goes on all the same is ended after a while.
+    fn pass_on(&self, session: &Running) -> io::Result<Option<i32>> {
+        let mut asked = None;
         while let Some(arrived) = self.0.take()? {
+            if [Signal::HUP, Signal::TERM]
+                .iter()
+                .any(|signal| signal.as_raw() == arrived.signal)
+            {
+                asked = Some(arrived.signal);
+            }
             // What the terminal sends goes to its whole foreground group, the command included.
             if arrived.sent_by == SentBy::Kernel {
                 continue;
@@ -447,7 +513,7 @@ impl Signals {
                 let _ = session.signal_first(signal);
             }
         }
-        Ok(())
+        Ok(asked)
     }
 }
 
