@@ -26,6 +26,7 @@ use crate::flags::{Level, LimitFlag, Variable};
     disable_help_subcommand = true,
     after_help = "Examples:
   ringfence run -- npm test                confine one command to this project
+  ringfence shell                          work in a confined shell
   ringfence explain ~/.ssh/id_ed25519      what a command could do with it, and who says so
   ringfence explain --plan                 what would be done to confine a command here
   ringfence doctor                         what this host can enforce, and what to fix
@@ -49,9 +50,18 @@ pub(crate) enum Command {
   ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
   ringfence run --preset strict --net none -- ./untrusted.sh
   ringfence run --shell-policy verify -- bash -c 'make test | tail'
+  ringfence run --tty -- vim notes.md
   ringfence run --dry-run -v -- make         print the plan and start nothing")]
     #[command(override_usage = "ringfence run [FLAGS] [--] COMMAND [ARGUMENT]...")]
     Run(Box<RunArguments>),
+    /// Open your login shell, confined, in a terminal of its own
+    #[command(after_help = "Examples:
+  ringfence shell
+  ringfence shell --net none --hide ~/notes
+
+The shell is $SHELL, or the one of your account, started as a login shell. Without a terminal it
+reads commands from standard input.")]
+    Shell(Box<ShellArguments>),
     /// Say what a command could do, and which line of which file decides
     #[command(after_help = "Examples:
   ringfence explain ~/.ssh/id_ed25519 src/main.rs
@@ -239,6 +249,40 @@ pub(crate) struct HookChange {
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
+    pub(crate) session: SessionArguments,
+
+    /// Give it a terminal of its own, for programs that draw on the screen.
+    #[arg(short, long, help_heading = "Terminal")]
+    pub(crate) tty: bool,
+    /// Let background processes live on when the command has ended, until the session is ended by name.
+    #[arg(long, conflicts_with_all = ["dry_run", "tty"], help_heading = "Session")]
+    pub(crate) linger: bool,
+    /// Where the supervisor of a lingering session says how its command ended.
+    #[arg(long, value_name = "N", hide = true, requires = "linger")]
+    pub(crate) lingering: Option<u32>,
+
+    /// The command and its arguments.
+    #[arg(
+        value_name = "COMMAND",
+        help_heading = "Arguments",
+        required = true,
+        trailing_var_arg = true,
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `ringfence shell`.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArguments {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+}
+
+/// What every session can be told.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArguments {
+    #[command(flatten)]
     pub(crate) place: PlaceFlags,
     #[command(flatten)]
     pub(crate) files: FileFlags,
@@ -254,12 +298,6 @@ pub(crate) struct RunArguments {
     /// What the session is called in `ringfence sessions`; made from the command if not given.
     #[arg(long, value_name = "NAME", value_parser = session_name, help_heading = "Session")]
     pub(crate) name: Option<String>,
-    /// Let background processes live on when the command has ended, until the session is ended by name.
-    #[arg(long, conflicts_with = "dry_run", help_heading = "Session")]
-    pub(crate) linger: bool,
-    /// Where the supervisor of a lingering session says how its command ended.
-    #[arg(long, value_name = "N", hide = true, requires = "linger")]
-    pub(crate) lingering: Option<u32>,
     /// Read the command first, and start it only if these rules allow it: default, relaxed or verify.
     #[arg(long, value_name = "RULES", help_heading = "Policy")]
     pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
@@ -287,16 +325,6 @@ pub(crate) struct RunArguments {
     /// Say what is done; twice for more.
     #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
-
-    /// The command and its arguments.
-    #[arg(
-        value_name = "COMMAND",
-        help_heading = "Arguments",
-        required = true,
-        trailing_var_arg = true,
-        value_hint = ValueHint::CommandWithArguments
-    )]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// `ringfence explain`.

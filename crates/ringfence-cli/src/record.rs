@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ringfence::audit::{self, Trail};
+use ringfence::audit::{self, Denial, Trail};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
     End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError, ReportFile,
@@ -17,7 +17,7 @@ use ringfence::report::{
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
-use crate::args::RunArguments;
+use crate::args::SessionArguments;
 use crate::commands::judged::Judged;
 use crate::commands::with_causes;
 use crate::exit::Exit;
@@ -54,7 +54,7 @@ struct About {
 
 impl Record {
     /// Opens what was asked for. Nothing may have been opened before.
-    pub(crate) fn open(arguments: &RunArguments) -> Result<Self, ReportError> {
+    pub(crate) fn open(arguments: &SessionArguments) -> Result<Self, ReportError> {
         let mut record = Self {
             file: None,
             stream: None,
@@ -94,20 +94,18 @@ impl Record {
     }
 
     /// Remembers where a run is, so that others can find it.
-    pub(crate) fn scene(&mut self, scene: &Scene, arguments: &RunArguments) {
+    pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
         self.about = About {
             project: scene.place.project.as_path().to_owned(),
             directory: scene.surroundings.current.as_path().to_owned(),
-            command: arguments.command.clone(),
+            command: command.to_vec(),
             trail: scene.surroundings.state.as_deref().map(Trail::below),
             #[cfg(target_os = "linux")]
             sessions: scene.surroundings.sessions(),
             ..About::default()
         };
         #[cfg(target_os = "linux")]
-        if let Ok(named) =
-            ringfence::sessions::About::new(arguments.name.as_deref(), &arguments.command)
-        {
+        if let Ok(named) = ringfence::sessions::About::new(name, command) {
             self.about.session = named.id;
             self.about.name = named.name;
         }
@@ -208,6 +206,11 @@ impl Record {
         for denial in &report.denials {
             self.note(&audit::Event::Denial(denial));
         }
+        for attempt in &report.network.attempts {
+            if let Some(denial) = Denial::at_gate(attempt) {
+                self.note(&audit::Event::Denial(&denial));
+            }
+        }
         let took = report.ended.duration_since(report.started);
         let took = took.unwrap_or_default().as_millis();
         self.note(&audit::Event::End(audit::End {
@@ -259,5 +262,27 @@ fn said(written: std::io::Result<()>) {
         tell(&format!(
             "ringfence: the report could not be written: {error}\n"
         ));
+    }
+}
+
+/// While the session is waited for: it is told when others can see it, and when its command ends.
+#[cfg(target_os = "linux")]
+impl ringfence::launch::Observer for Record {
+    fn settled(&mut self, session: &Running) {
+        self.flush();
+        if let Some(error) = session.unregistered() {
+            tell(&visible(&format!("ringfence: {}\n", with_causes(error))));
+        }
+        if let (Some(name), Some(_)) = (session.name(), &self.behind) {
+            tell(&format!(
+                "ringfence: this session lingers; `ringfence sessions kill {name}` ends it\n"
+            ));
+        }
+    }
+
+    fn command_ended(&mut self, _session: &Running, cause: ringfence::launch::Cause) {
+        if let Some(behind) = self.behind.take() {
+            behind.tell(cause);
+        }
     }
 }

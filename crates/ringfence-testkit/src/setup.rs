@@ -48,6 +48,8 @@ pub struct Setup {
     registry: Option<Vec<u8>>,
     /// Has the place where a mark would stand taken already.
     pub unmarked: bool,
+    /// Pretends that filters cannot ask a supervisor.
+    pub no_listener: bool,
 }
 
 impl Setup {

@@ -18,7 +18,7 @@ use ringfence_core::text::escape_json;
 use rustix::fs::OFlags;
 use serde::Serialize;
 
-use crate::launch::Cause;
+use crate::launch::{Attempt, Cause, Outcome, Way};
 use crate::report::{Name, Text, Time};
 
 /// The version of the format. Within a version fields are added and never changed.
@@ -120,6 +120,33 @@ pub struct Denial {
     pub fix: String,
 }
 
+impl Denial {
+    /// What the network gate refused; `None` for what it did not.
+    pub fn at_gate(attempt: &Attempt) -> Option<Self> {
+        if attempt.verdict != Outcome::Refused {
+            return None;
+        }
+        let Attempt { host, port, .. } = attempt;
+        let (target, fix) = match (attempt.way, port) {
+            (Way::LoopbackIn, port) => (format!("{host}:{port}"), format!("--loopback-in {port}")),
+            (Way::LoopbackOut, port) => {
+                (format!("{host}:{port}"), format!("--loopback-out {port}"))
+            }
+            (_, 0) => (host.clone(), format!("--allow-host {host}")),
+            (_, port) => (
+                format!("{host}:{port}"),
+                format!("--allow-host {host}:{port}"),
+            ),
+        };
+        Some(Self {
+            what: Denied::Host,
+            target,
+            count: attempt.times.max(1),
+            fix,
+        })
+    }
+}
+
 /// A kind of thing that a session can be denied by ringfence itself.
 ///
 /// What the kernel denies it tells the program, and not us.
@@ -127,6 +154,8 @@ pub struct Denial {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Denied {
+    /// Reaching a host, or a port of this one.
+    Host,
     /// Connecting to a unix socket.
     UnixSocket,
 }

@@ -19,7 +19,7 @@ use ringfence_shell::{Judgement, RuleSet};
 use serde::{Serialize, Serializer};
 
 use crate::audit::Denial;
-use crate::launch::{Cause, NameFound, Report};
+use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
 /// The version of the format.
@@ -121,6 +121,10 @@ pub struct End<'a> {
     pub names: Vec<Name<'a>>,
     /// What ringfence itself did not let the session have.
     pub denials: &'a [Denial],
+    /// What it tried to reach through the network gate.
+    pub network: Vec<Attempted<'a>>,
+    /// How many more attempts there were than are listed.
+    pub network_not_kept: u64,
     /// How long each step of the launch took.
     pub timeline: Vec<Took>,
     /// When it started.
@@ -142,6 +146,8 @@ impl<'a> End<'a> {
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
             denials: &report.denials,
+            network: report.network.attempts.iter().map(Attempted::new).collect(),
+            network_not_kept: report.network.not_kept,
             timeline: report.timeline.iter().map(took).collect(),
             started: Time(report.started),
             ended: Time(report.ended),
@@ -192,6 +198,23 @@ impl<'a> Name<'a> {
             path: Text(found.path.as_os_str()),
             moved_to: found.moved_to.as_deref().map(|path| Text(path.as_os_str())),
         }
+    }
+}
+
+/// What a session tried to reach, and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Attempted<'a> {
+    /// When it began.
+    pub time: Time,
+    /// The rest.
+    #[serde(flatten)]
+    pub attempt: &'a Attempt,
+}
+
+impl<'a> Attempted<'a> {
+    fn new(attempt: &'a Attempt) -> Self {
+        let time = Time(attempt.at);
+        Self { time, attempt }
     }
 }
 
@@ -426,6 +449,7 @@ fn copy_of(number: u32) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::Network;
     use std::os::unix::fs::symlink;
 
     fn report(cause: Cause) -> Report {
@@ -438,6 +462,7 @@ mod tests {
                 moved_to: None,
             }],
             denials: Vec::new(),
+            network: Network::default(),
             timeline: vec![(Step::Root, Duration::from_micros(1500))],
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
             ended: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_001),
@@ -471,6 +496,8 @@ mod tests {
                 "exit_status": 125,
                 "names": [{"path": "/p/.envrc", "moved_to": null}],
                 "denials": [],
+                "network": [],
+                "network_not_kept": 0,
                 "timeline": [{"step": "root", "microseconds": 1500}],
                 "started": "2023-11-14T22:13:20.123Z",
                 "ended": "2023-11-14T22:13:21.000Z",

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use ringfence::launch::{Running, Signals};
 use ringfence::linger::{Behind, Front};
 
 use crate::exit::Exit;
-use crate::output::{complain, tell};
+use crate::output::complain;
 
 /// Starts the supervisor of what lingers, and waits until its command has ended.
 pub(super) fn in_front() -> ExitCode {
@@ -38,22 +37,4 @@ pub(super) fn behind(number: Option<u32>) -> Result<Option<Behind>, Exit> {
         );
         Exit::Refused
     })
-}
-
-/// Waits for the command of a lingering session, and tells the front how it ended.
-pub(super) fn tell_front(
-    running: &mut Running,
-    signals: &Signals,
-    behind: Option<Behind>,
-) -> std::io::Result<()> {
-    let Some(behind) = behind else {
-        return Ok(());
-    };
-    if let Some(name) = running.name() {
-        tell(&format!(
-            "ringfence: this session lingers; `ringfence sessions kill {name}` ends it\n"
-        ));
-    }
-    behind.tell(running.command_ended(Some(signals))?);
-    Ok(())
 }

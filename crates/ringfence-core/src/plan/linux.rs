@@ -2,11 +2,11 @@
 
 use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
-use super::mounts;
 use super::{
     Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, Tracking, bounds,
     network_namespace,
 };
+use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
@@ -62,7 +62,7 @@ pub(super) fn compile(
             "delegate a cgroup to the user, or use the `namespaces` engine",
         );
     }
-    network(policy, draft);
+    gate::plan(policy, facts, engine, draft);
     sockets(policy, draft);
     tmp_size(policy, engine, draft);
     engine
@@ -391,27 +391,6 @@ fn filter(
         unix,
         ..FilterSpec::strictest(arch)
     }));
-}
-
-fn network(policy: &Policy, draft: &mut Draft) {
-    let network = policy.network();
-    if network.mode() == NetworkMode::Hosts && !network.hosts().is_empty() {
-        draft.gap_of(
-            network.mode_origin().clone(),
-            "network hosts",
-            "there is no gate yet that could let single hosts through, so nothing could be reached",
-            "use `--net none` or `--net all`",
-        );
-    }
-    let ports = network.loopback_in().iter().chain(network.loopback_out());
-    for port in ports {
-        draft.gap_of(
-            port.origin.clone(),
-            format!("loopback port {}", port.value),
-            "there is no gate yet that could carry it",
-            "take the port away, or use `--net all`",
-        );
-    }
 }
 
 fn sockets(policy: &Policy, draft: &mut Draft) {

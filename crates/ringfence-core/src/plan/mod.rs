@@ -5,6 +5,7 @@
 //! read anywhere.
 
 mod facts;
+mod gate;
 mod landlock;
 mod linux;
 mod macos;
@@ -12,6 +13,7 @@ mod mounts;
 mod order;
 
 pub use facts::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
+pub use gate::{GatePlan, Hosts};
 pub use landlock::{LandlockPlan, LandlockRule, Listing, Scopes, TcpRules};
 pub use mounts::{Base, DEVICES, Mount, MountKind};
 pub use order::Step;
@@ -23,7 +25,7 @@ use serde::Serialize;
 
 use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::policy::Policy;
+use crate::policy::{Note, Policy};
 use crate::settings::{Limit, NetworkMode, OnGap, Os};
 
 /// What holds the walls up.
@@ -85,6 +87,8 @@ pub enum Act {
     },
     /// Bring up the loopback interface.
     Loopback,
+    /// Open the ways out of that network that the policy allows.
+    Gate(GatePlan),
     /// Close every descriptor above standard error.
     Descriptors,
     /// Bound what the processes may use.
@@ -101,7 +105,7 @@ pub enum Act {
     /// Let seccomp hold the system calls.
     Seccomp(crate::seccomp::FilterSpec),
     /// Apply a Seatbelt profile.
-    Seatbelt,
+    Seatbelt(crate::seatbelt::Profile),
     /// Be the first process inside: reap, pass signals on, and end everything at the end.
     Init,
     /// Become the command.
@@ -239,6 +243,16 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
             Engine::Track
         }
     };
+    for note in policy.notes() {
+        if let Note::Drive(path) = note {
+            draft.gap(
+                policy,
+                &format!("names inside {path}"),
+                &note.to_string(),
+                "keep the project in the file system of Linux, below the home for one",
+            );
+        }
+    }
     draft.acts.sort_by_key(Act::step);
     Plan {
         engine,
@@ -291,13 +305,14 @@ impl Act {
             Self::Ids => Step::Ids,
             Self::Root { .. } => Step::Root,
             Self::Loopback => Step::Loopback,
+            Self::Gate(_) => Step::Gate,
             Self::Descriptors => Step::Descriptors,
             Self::Limits { .. } => Step::Limits,
             Self::Capabilities => Step::Capabilities,
             Self::Privileges => Step::Privileges,
             Self::Landlock(_) => Step::Landlock,
             Self::Seccomp(_) => Step::Seccomp,
-            Self::Seatbelt => Step::Seatbelt,
+            Self::Seatbelt(_) => Step::Seatbelt,
             Self::Init => Step::Init,
             Self::Command => Step::Command,
         }
@@ -333,6 +348,7 @@ impl fmt::Display for Act {
                 )
             }
             Self::Loopback => f.write_str("bring up a loopback interface of its own"),
+            Self::Gate(plan) => plan.fmt(f),
             Self::Descriptors => f.write_str("close every descriptor above standard error"),
             Self::Limits { bounds } => {
                 f.write_str("set limits:")?;
@@ -346,7 +362,13 @@ impl fmt::Display for Act {
             Self::Privileges => f.write_str("set no_new_privs"),
             Self::Landlock(plan) => plan.fmt(f),
             Self::Seccomp(_) => f.write_str("load the seccomp filter"),
-            Self::Seatbelt => f.write_str("apply the Seatbelt profile"),
+            Self::Seatbelt(profile) => {
+                write!(
+                    f,
+                    "apply a Seatbelt profile of {} rules",
+                    profile.rules.len()
+                )
+            }
             Self::Init => f.write_str("start an init that reaps and passes signals on"),
             Self::Command => f.write_str("become the command"),
         }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::settled::Settled;
-use super::{Alias, Found, Ignored, Note, Policy, lists};
+use super::{Access, Alias, Found, Ignored, Note, Policy, lists};
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
@@ -121,6 +121,16 @@ fn build(
     let git = builder.git();
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
+    if preset.value != Preset::Track {
+        let drives = builder.drives();
+        let written = files
+            .rules()
+            .iter()
+            .filter(|rule| rule.access == Access::Write);
+        let mut written =
+            written.filter(|rule| drives.iter().any(|drive| drive.covers(&rule.path)));
+        notes.extend(written.next().map(|rule| Note::Drive(rule.path.clone())));
+    }
     let policy = Policy {
         kind: place.kind,
         project: place.project.clone(),

@@ -29,7 +29,7 @@ mod linux {
     use ringfence::sessions::About;
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
-    use ringfence_core::plan::{Engine, EngineChoice, Plan, Step, compile};
+    use ringfence_core::plan::{Engine, EngineChoice, Feature, Plan, Step, compile};
     use ringfence_core::policy::{Place, Policy, Seen, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
@@ -110,6 +110,18 @@ mod linux {
                 name.moved_to
             );
         }
+        for attempt in &report.network.attempts {
+            eprintln!(
+                "confine: {:?} {}:{} {:?} sent {} received {} ({})",
+                attempt.way,
+                attempt.host,
+                attempt.port,
+                attempt.verdict,
+                attempt.sent,
+                attempt.received,
+                attempt.rule
+            );
+        }
         Ok(report.cause.exit_status())
     }
 
@@ -183,6 +195,12 @@ mod linux {
         } else {
             EngineChoice::Auto
         };
+        if setup.no_listener {
+            facts.seccomp_listener = Feature::Missing {
+                why: "the test says so".to_owned(),
+                fix: "none".to_owned(),
+            };
+        }
         compile(policy, &facts, choice)
     }
 

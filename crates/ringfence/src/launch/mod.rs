@@ -4,17 +4,25 @@
 //! cannot allocate, lock, log or panic runs. The caller is never restricted: every act happens in
 //! a child. When any of these stages fails, no code of the command has run.
 
+mod streams;
+pub use streams::{Given, NewTerminal, Size, Stream, Streams};
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
-pub use linux::{Prepared, Running, Signals, prepare, system_bwrap};
+pub use linux::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+    system_bwrap,
+};
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Prepared, Running, Signals, prepare};
+pub use unsupported::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+};
 
 use std::ffi::OsString;
 use std::io;
@@ -22,6 +30,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, LimitName, Step};
+pub use ringfence_gate::event::{Attempt, Outcome, Way};
+pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
 
 use crate::audit::Denial;
@@ -95,12 +105,23 @@ pub struct Report {
     pub names: Vec<NameFound>,
     /// What ringfence itself did not let the session have.
     pub denials: Vec<Denial>,
+    /// What happened at the network gate, if there was one.
+    pub network: Network,
     /// How long each step of the launch took, if that was asked for.
     pub timeline: Vec<(Step, Duration)>,
     /// When the command started.
     pub started: SystemTime,
     /// When the session was over.
     pub ended: SystemTime,
+}
+
+/// What a session tried to reach.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// Each attempt, in order.
+    pub attempts: Vec<Attempt>,
+    /// How many more there were.
+    pub not_kept: u64,
 }
 
 /// A protected name that the session made.
@@ -234,6 +255,7 @@ impl std::fmt::Display for StepName {
             Step::Ids => "map the user and group",
             Step::Root => "build the new root",
             Step::Loopback => "bring up the loopback interface",
+            Step::Gate => "open the network gate",
             Step::Descriptors => "close descriptors",
             Step::Limits => "set limits",
             Step::Capabilities => "drop capabilities",
@@ -279,13 +301,19 @@ pub enum Linger {
     Yes,
 }
 
-/// Whether a session takes longer than a moment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Settled {
-    /// Its command has ended already.
-    Ended,
-    /// It runs.
-    Runs,
+/// Somebody who is told how far a session is while it is waited for.
+pub trait Observer {
+    /// It takes longer than a moment: from now on others can find it.
+    fn settled(&mut self, session: &Running);
+    /// The command has ended. A session that lingers goes on; any other is over.
+    fn command_ended(&mut self, session: &Running, cause: Cause);
+}
+
+/// Somebody who does not care.
+impl Observer for () {
+    fn settled(&mut self, _session: &Running) {}
+
+    fn command_ended(&mut self, _session: &Running, _cause: Cause) {}
 }
 
 /// Things a caller may ask of a launch that are not policy.

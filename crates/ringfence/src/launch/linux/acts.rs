@@ -15,11 +15,12 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, sockets};
+use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, mounts, sockets};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
 use super::expected::Expected;
+use super::gate::Making;
 use super::root::RootBuild;
 use crate::launch::LaunchError;
 
@@ -32,6 +33,8 @@ pub(super) enum Ready {
     /// Somebody else built the root: here it is seen to.
     Checked(Expected),
     Descriptors,
+    /// The sockets of the network gate.
+    Gate(Making),
     Ids {
         user: IdMap,
         group: IdMap,
@@ -50,13 +53,12 @@ pub(super) enum Ready {
 /// What the kernel refused, and which part of an act it was.
 pub(super) type Refused = (u32, Errno);
 
+/// The descriptors that stay open in the first process.
+pub(super) type Kept<'fd> = [BorrowedFd<'fd>; 5];
+
 impl Ready {
     /// Does it, in the child. `keep` are the descriptors that stay open.
-    pub(super) fn carry_out(
-        &self,
-        subject: &Subject,
-        keep: [BorrowedFd<'_>; 4],
-    ) -> Result<(), Refused> {
+    pub(super) fn carry_out(&self, subject: &Subject, keep: Kept<'_>) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
             Self::Capabilities => whole(drop_capabilities(subject)),
@@ -66,13 +68,16 @@ impl Ready {
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
             ),
+            Self::Gate(making) => whole(making.make()),
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),
             Self::Limits(limits) => whole(set_limits(subject, limits)),
             // Only the first process has what there is to join.
             Self::Network => whole(Err(Errno::INVAL)),
             Self::Privileges => whole(process::no_new_privs(subject)),
-            Self::Root(build) => build.enter(subject),
+            Self::Root(build) => build
+                .swap(subject)
+                .and_then(|covered| whole(mounts::uncover_root(subject, covered))),
             Self::Seccomp(program, listener) => {
                 whole(load_filter(subject, program, listener.as_ref()))
             }
@@ -85,6 +90,22 @@ impl Ready {
             listener.as_ref()
         } else {
             None
+        }
+    }
+
+    /// The socket that the first process hands others over with, before it closes the rest.
+    pub(super) fn handed_over(&self) -> Option<&OwnedFd> {
+        if let Self::Gate(making) = self {
+            making.over.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Lets go of what only the first process may hold: its silence must be heard.
+    pub(super) fn let_go(&mut self) {
+        if let Self::Gate(making) = self {
+            making.over = None;
         }
     }
 
@@ -118,7 +139,7 @@ fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
 }
 
 /// Closes everything above standard error but what the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 4]) -> Result<(), Errno> {
+fn close_others(subject: &Subject, keep: Kept<'_>) -> Result<(), Errno> {
     let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
     keep.sort_unstable();
     let mut from = 3;
@@ -211,6 +232,15 @@ impl LandlockBuild {
             handled,
             rules,
         })
+    }
+
+    /// Grants one more file that is only read: the session's own.
+    pub(super) fn allow_reading(&mut self, path: &Path) -> Result<(), LaunchError> {
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| LaunchError::Nul { what: "a path" })?;
+        self.rules
+            .push((path, AccessFs::READ_FILE & self.handled.fs));
+        Ok(())
     }
 
     /// Grants one more directory: the session's own.

@@ -1,13 +1,50 @@
 //! The cgroup of a session, and the limits that it or the kernel's own bounds hold.
 
-use ringfence_core::plan::{Engine, LimitName, Step};
+use ringfence_core::plan::{Act, Engine, LimitName, Plan, Step};
 use ringfence_sys::Errno;
 use ringfence_sys::process::{Limit, LimitedResource};
 
 use super::acts::Ready;
+use super::init::Boundary;
 use super::prepare::{Gathered, refused};
-use crate::launch::{LaunchError, StepName};
+use crate::launch::{LaunchError, Options, StepName};
+use crate::sessions::{Entry, Registry};
 use crate::track::group::{NoSite, SessionGroup, Site};
+use crate::track::mark::Mark;
+
+/// What a session has before anything of it is made.
+pub(super) struct Announced {
+    pub(super) entry: Option<Entry>,
+    /// The mark, and the limit that carries it.
+    pub(super) marked: Option<(Mark, Limit)>,
+}
+
+/// Writes a session down that could leave something behind, before any of that is made, and draws the
+/// mark of one without a pid namespace.
+///
+/// What cannot be written down is held by its supervisor all the same.
+pub(super) fn announced(
+    options: &Options,
+    plan: &Plan,
+    boundary: Boundary,
+) -> Result<Announced, LaunchError> {
+    let leaves = plan.acts().contains(&Act::Cgroup) || boundary == Boundary::Descent;
+    let mut entry = match &options.registry {
+        Some((path, about)) if leaves => {
+            let registry = Registry::open(path).ok();
+            registry.and_then(|registry| registry.begin(about, None).ok())
+        }
+        _ => None,
+    };
+    let marked = match boundary {
+        Boundary::Descent => Mark::draw().map_err(|errno| refused("draw a mark", errno))?,
+        Boundary::PidNamespace => None,
+    };
+    if let (Some(entry), Some((mark, _))) = (&mut entry, &marked) {
+        let _ = entry.expect(Some(*mark), None, None);
+    }
+    Ok(Announced { entry, marked })
+}
 
 impl Gathered {
     /// Makes the session's cgroup, written down before and after.

@@ -8,23 +8,26 @@
 //!
 //! A unix socket is the session's own if its file lies on the session's scratch, which nobody
 //! outside can reach, or if it has an abstract name in the session's own network namespace. Every
-//! other family is held by that namespace, or the policy allows all of it.
+//! other family is held by that namespace, or the policy allows all of it. Where that namespace has
+//! a gate, a connection to a host outside is made to the gate instead.
 
 use std::ffi::{CStr, CString};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ringfence_core::plan::NetworkNamespace;
 use ringfence_core::text::printable_bytes;
+use ringfence_gate::names::Carried;
+use ringfence_gate::serve::Carrier;
 use ringfence_sys::fdpath::FdPath;
 use ringfence_sys::files::{self, CWD, Kind, OpenFlags, Resolve};
 use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::Mode;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, SocketAddrUnix, connect, connect_unspec, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::audit::{Denial, Denied};
@@ -46,6 +49,8 @@ struct Shared {
     network: NetworkNamespace,
     /// File systems that only the session has, besides the one of its `/dev`.
     private: Vec<(u32, u32)>,
+    /// Where connections out of the session's own network go, if there is a way.
+    carrier: Option<Carrier>,
     waiting: AtomicUsize,
     /// What the session did not get; each thing once, and not without end.
     denied: Mutex<Vec<Denial>>,
@@ -84,6 +89,7 @@ impl Broker {
                 listener,
                 network,
                 private: Vec::new(),
+                carrier: None,
                 waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
             }),
@@ -103,6 +109,14 @@ impl Broker {
     pub(super) fn denials(&self) -> Vec<Denial> {
         let denied = self.shared.denied.lock();
         denied.map_or_else(|_| Vec::new(), |denied| denied.clone())
+    }
+
+    /// Has connections out of the session's own network carried to its gate.
+    pub(super) fn carrying(mut self, carrier: Carrier) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.carrier = Some(carrier);
+        }
+        self
     }
 
     /// Answers one call that waits.
@@ -178,10 +192,38 @@ impl Shared {
         }
         match AddressFamily::from_raw(family) {
             AddressFamily::UNSPEC => Ok(Target::Unspecified),
-            AddressFamily::INET => inet(rest).ok_or(Errno::INVAL),
-            AddressFamily::INET6 => inet6(rest).ok_or(Errno::INVAL),
+            AddressFamily::INET => {
+                let target = inet(rest).ok_or(Errno::INVAL)?;
+                Ok(self.carried(socket, target))
+            }
+            AddressFamily::INET6 => {
+                let target = inet6(rest).ok_or(Errno::INVAL)?;
+                Ok(self.carried(socket, target))
+            }
             AddressFamily::NETLINK => netlink(rest).ok_or(Errno::INVAL),
             _ => Err(Errno::AFNOSUPPORT),
+        }
+    }
+
+    /// Sends a connection to the gate that means a host outside; everything else goes where it
+    /// says, which is inside or nowhere.
+    fn carried(&self, socket: &OwnedFd, target: Target) -> Target {
+        let to = match &target {
+            Target::Inet(address) => SocketAddr::V4(*address),
+            Target::Inet6(address) => SocketAddr::V6(*address),
+            _ => return target,
+        };
+        let stream = sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+        let Some(carrier) = self.carrier.as_ref().filter(|_| stream) else {
+            return target;
+        };
+        match (carrier.carry(to), &target) {
+            (Carried::AsIs, _) => target,
+            (Carried::Here(address), Target::Inet(_)) => Target::Inet(address),
+            (Carried::Here(address), _) => {
+                let mapped = address.ip().to_ipv6_mapped();
+                Target::Inet6(SocketAddrV6::new(mapped, address.port(), 0, 0))
+            }
         }
     }
 

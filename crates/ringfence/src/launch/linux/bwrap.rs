@@ -30,13 +30,13 @@ use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, process, signals, 
 use rustix::fs::{MemfdFlags, Mode, fcntl_add_seals, fgetxattr, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::stdio::{stderr, stdin, stdout};
 
 use super::acts::Ready;
 use super::expected::Expected;
 use super::handover;
 use super::init::Inside;
 use super::options::Options;
+use super::root::Text;
 use super::second::{GREETING, MOST_PRIVATE, SEALS};
 use crate::launch::{HelperFault, LaunchError, StepName};
 use crate::shim;
@@ -160,7 +160,7 @@ impl Bwrap {
     }
 
     /// Takes over from the launcher what bubblewrap does.
-    pub(super) fn take(&mut self, act: &Act) -> Result<Taken, LaunchError> {
+    pub(super) fn take(&mut self, act: &Act, texts: &[Text]) -> Result<Taken, LaunchError> {
         if let Act::Namespaces { network } = act {
             self.network = *network;
         }
@@ -174,7 +174,7 @@ impl Bwrap {
             return Ok(Taken::No);
         };
         let refused = |source| refused("lay out the new root", source);
-        self.line = Options::lay_out(*base, mounts).map_err(refused)?;
+        self.line = Options::lay_out(*base, mounts, texts).map_err(refused)?;
         let found = Expected::of_this_process(self.network);
         let mut expected = found.map_err(|errno| refused(errno.into()))?;
         expected.mounts = std::mem::take(&mut self.line.expected);
@@ -190,11 +190,12 @@ impl Bwrap {
         let laid_out = self.lay_out(inside);
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
-        let listeners = acts.filter_map(|(_, act)| act.listener());
+        let listeners = acts.filter_map(|(_, act)| act.listener().or_else(|| act.handed_over()));
         let passed = [&inside.failure, &inside.end, &self.own]
             .into_iter()
             .chain(&inside.timeline)
             .chain(listeners)
+            .chain(inside.seat.desk.as_ref().map(|desk| &desk.socket))
             .chain(&laid_out.passed)
             .chain(&self.line.sources);
         let mut outer = Outer {
@@ -224,7 +225,7 @@ impl Bwrap {
         let (greeting, greeting_inside) = sockets::pair()?;
         let (words, words_inside) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut passed = Vec::new();
-        for stream in [stdin(), stdout(), stderr()] {
+        for stream in inside.seat.streams() {
             // A closed stream cannot be passed on; nothing is what comes nearest to it.
             let copy = fcntl_dupfd_cloexec(stream, ABOVE_STANDARD);
             passed.push(copy.or_else(|_| fcntl_dupfd_cloexec(&null, ABOVE_STANDARD))?);

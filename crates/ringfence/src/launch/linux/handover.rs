@@ -18,7 +18,9 @@ use ringfence_sys::start::StartArea;
 
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
+use super::gate::{Making, Wanted};
 use super::init::{Boundary, Inside};
+use super::seat::{Desk, Seat, Use};
 use crate::launch::Linger;
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
@@ -43,6 +45,16 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
         Linger::No => 0,
         Linger::Yes => 1,
     });
+    match &inside.seat.desk {
+        None => out.byte(0),
+        Some(desk) => {
+            out.byte(1);
+            out.fd(&desk.socket)?;
+            for used in desk.streams {
+                out.byte((used == Use::Terminal).into());
+            }
+        }
+    }
     out.bytes(inside.directory.to_bytes())?;
     out.strings(&inside.programs)?;
     out.strings(inside.arguments.strings())?;
@@ -87,6 +99,20 @@ pub(super) fn read(
         },
         // A pid namespace needs none.
         mark: None,
+        seat: Seat {
+            // Placed when the orders were read.
+            given: [const { None }; 3],
+            desk: match input.byte()? {
+                0 => None,
+                1 => Some(Desk {
+                    socket: input.fd()?,
+                    outer: None,
+                    streams: [input.used()?, input.used()?, input.used()?],
+                    inner: None,
+                }),
+                _ => return Err(Errno::BADMSG),
+            },
+        },
         directory: input.string()?,
         programs: input.strings()?,
         arguments: StringArray::new(input.strings()?),
@@ -112,6 +138,7 @@ const LANDLOCK: u8 = 4;
 const LIMITS: u8 = 5;
 const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
+const GATE: u8 = 8;
 
 const RESOURCES: [LimitedResource; 6] = [
     LimitedResource::Core,
@@ -121,6 +148,8 @@ const RESOURCES: [LimitedResource; 6] = [
     LimitedResource::Nofile,
     LimitedResource::Nproc,
 ];
+
+const WANTED: [Wanted; 3] = [Wanted::Datagram, Wanted::Stream, Wanted::Stream6];
 
 const KINDS: [Kind; 8] = [
     Kind::BlockDevice,
@@ -189,6 +218,14 @@ impl Writer {
                 self.expected(expected)?;
             }
             Ready::Descriptors => self.byte(DESCRIPTORS),
+            Ready::Gate(making) => {
+                self.byte(GATE);
+                self.fd(making.over.as_ref()?)?;
+                self.count(making.wanted.len())?;
+                for wanted in &making.wanted {
+                    self.byte(position(&WANTED, *wanted)?);
+                }
+            }
             Ready::Keyring => self.byte(KEYRING),
             Ready::Landlock(build) => {
                 self.byte(LANDLOCK);
@@ -274,6 +311,10 @@ impl Writer {
                     self.word(minor);
                     self.long(inode);
                 }
+                What::Text { size } => {
+                    self.byte(4);
+                    self.long(size);
+                }
             }
         }
         Some(())
@@ -317,6 +358,14 @@ impl Reader<'_> {
         self.array().map(u64::from_ne_bytes)
     }
 
+    fn used(&mut self) -> Result<Use, Errno> {
+        match self.byte()? {
+            0 => Ok(Use::Other),
+            1 => Ok(Use::Terminal),
+            _ => Err(Errno::BADMSG),
+        }
+    }
+
     fn fd(&mut self) -> Result<OwnedFd, Errno> {
         let number = self.word()?;
         (self.adopt)(number)
@@ -358,6 +407,10 @@ impl Reader<'_> {
             CAPABILITIES_GONE => Ready::CapabilitiesGone,
             CHECKED => Ready::Checked(self.expected()?),
             DESCRIPTORS => Ready::Descriptors,
+            GATE => Ready::Gate(Making {
+                over: Some(self.fd()?),
+                wanted: self.list(|input| at(&WANTED, input.byte()?))?,
+            }),
             KEYRING => Ready::Keyring,
             LANDLOCK => Ready::Landlock(LandlockBuild {
                 abi: self.word()?,
@@ -427,6 +480,9 @@ impl Reader<'_> {
                             kind: at(&KINDS, input.byte()?)?,
                             device: (input.word()?, input.word()?),
                             inode: input.long()?,
+                        },
+                        4 => What::Text {
+                            size: input.long()?,
                         },
                         _ => return Err(Errno::BADMSG),
                     },

@@ -1,14 +1,14 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
-use ringfence_core::policy::{Access, EnvVerdict, Policy};
+use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
@@ -20,20 +20,22 @@ use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
-use super::bounds::exactly;
+use super::bounds::{Announced, announced, exactly};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
+use super::gate::{self, Opening};
 use super::held::Held;
 use super::init::{Boundary, Inside};
-use super::root;
+use super::root::{self, Text};
 use super::running::Running;
+use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Command, LaunchError, Linger, Options, Timeline};
-use crate::sessions::{About, Entry, Registry};
+use super::words::{arguments, directory, environment, programs};
+use crate::launch::{Command, Decider, Given, LaunchError, Linger, Options, Timeline};
+use crate::sessions::{About, Entry};
 use crate::track::group::SessionGroup;
-use crate::track::mark::Mark;
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub struct Prepared {
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
+    gate: Option<Opening>,
+    terminal: Option<seat::Outer>,
     bwrap: Option<Bwrap>,
     held: Held,
     registry: Option<(PathBuf, About)>,
@@ -67,33 +71,35 @@ pub fn prepare(
     command: &Command,
     options: Options,
 ) -> Result<Prepared, LaunchError> {
+    prepare_with(policy, plan, command, options, Given::default())
+}
+
+/// The same, with other standard streams than the caller's, with a terminal of the session's own, or
+/// with variables that the policy has no say in.
+///
+/// # Errors
+///
+/// As [`prepare`].
+pub fn prepare_with(
+    policy: &Policy,
+    plan: &Plan,
+    command: &Command,
+    options: Options,
+    given: Given,
+) -> Result<Prepared, LaunchError> {
     if !plan.may_launch() {
         return Err(LaunchError::Gaps {
             gaps: plan.gaps().to_vec(),
         });
     }
     let boundary = boundary(plan.engine())?;
+    let (seat, terminal) = Seat::new(given.streams)?;
     if plan.engine() != Engine::Track {
-        streams::check(policy)?;
+        streams::check(policy, &seat)?;
     }
-    let mut environment = environment(policy, command)?;
-    let leaves = plan.acts().contains(&Act::Cgroup) || boundary == Boundary::Descent;
-    let mut entry = match &options.registry {
-        // Before anything is made that could be left behind.
-        Some((path, about)) if leaves => {
-            let registry = Registry::open(path).ok();
-            registry.and_then(|registry| registry.begin(about, None).ok())
-        }
-        _ => None,
-    };
-    let marked = match boundary {
-        Boundary::Descent => Mark::draw().map_err(|errno| refused("draw a mark", errno))?,
-        Boundary::PidNamespace => None,
-    };
-    if let (Some(entry), Some((mark, _))) = (&mut entry, &marked) {
-        // Who cannot be found later is tracked by its supervisor all the same.
-        let _ = entry.expect(Some(*mark), None, None);
-    }
+    let mut environment = environment(policy, command, &given.variables)?;
+    gate::add_variables(&mut environment, policy, gate::hosts(plan));
+    let Announced { entry, marked } = announced(&options, plan, boundary)?;
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
     for act in plan.acts() {
         let step = act.step();
@@ -106,6 +112,12 @@ pub fn prepare(
                 object: None,
                 source: Errno::IO.into(),
             });
+        }
+        if let Act::Gate(plan) = act {
+            let (opening, making) = Opening::new(plan, policy, command)?;
+            gathered.gate = Some(opening);
+            gathered.acts.push((step, Ready::Gate(making)));
+            continue;
         }
         gathered.take(act)?;
     }
@@ -133,6 +145,7 @@ pub fn prepare(
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
         })?,
+        seat,
         timeline: timeline_inside,
         acts: gathered.acts,
         mark: marked.map(|(_, limit)| limit),
@@ -159,6 +172,8 @@ pub fn prepare(
         tmp: gathered.tmp,
         timeline,
         asked_over: gathered.asked_over,
+        gate: gathered.gate,
+        terminal,
         held: Held {
             group: gathered.group,
             mark: marked.map(|(mark, _)| mark),
@@ -180,6 +195,9 @@ pub(super) struct Gathered {
     tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
+    gate: Option<Opening>,
+    /// Files of the session's own in the new root.
+    texts: Vec<Text>,
     bwrap: Option<Bwrap>,
     pub(super) group: Option<SessionGroup>,
     pub(super) entry: Option<Entry>,
@@ -206,6 +224,14 @@ impl Gathered {
             names: Vec::new(),
             tmp: tmp.transpose()?,
             asked_over: None,
+            gate: None,
+            texts: gate::resolver_file(gate::hosts(plan))
+                .map(|at| Text {
+                    at,
+                    bytes: gate::resolver_text(),
+                })
+                .into_iter()
+                .collect(),
             bwrap: bwrap.transpose()?,
             group: None,
             entry,
@@ -216,7 +242,7 @@ impl Gathered {
     fn take(&mut self, act: &Act) -> Result<(), LaunchError> {
         let step = act.step();
         if let Some(bwrap) = &mut self.bwrap {
-            match bwrap.take(act)? {
+            match bwrap.take(act, &self.texts)? {
                 Taken::ButFor(ready) => {
                     self.acts.push((step, ready));
                     return Ok(());
@@ -231,7 +257,7 @@ impl Gathered {
             Act::Cgroup => self.group = Some(self.new_group()?),
             Act::Limits { bounds } => self.limits(bounds)?,
             other => {
-                if let Some(mut ready) = ready(other)? {
+                if let Some(mut ready) = ready(other, &self.texts)? {
                     self.complete(&mut ready, other)?;
                     self.acts.push((step, ready));
                 }
@@ -246,6 +272,9 @@ impl Gathered {
             (Ready::Landlock(build), _) => {
                 if let Some(tmp) = &self.tmp {
                     build.allow_writing(tmp.path())?;
+                }
+                for text in &self.texts {
+                    build.allow_reading(text.at.as_path())?;
                 }
             }
             (Ready::Seccomp(_, inner), Act::Seccomp(spec))
@@ -297,6 +326,14 @@ fn namespaces(network: NetworkNamespace) -> Namespaces {
 }
 
 impl Prepared {
+    /// Has somebody asked about hosts on nobody's list; without this they are refused.
+    ///
+    /// A connection is held while somebody is asked. Silence means no.
+    pub fn asking(mut self, decider: Arc<dyn Decider>) -> Self {
+        self.gate = self.gate.map(|gate| gate.ask(decider));
+        self
+    }
+
     /// Starts the session and returns once the command runs.
     ///
     /// The calling process is not restricted and may have threads. The session ends when the
@@ -333,7 +370,9 @@ impl Prepared {
             tmp,
             timeline,
             asked_over,
+            terminal,
             namespaces,
+            gate,
             bwrap: _,
             held,
             registry,
@@ -345,9 +384,11 @@ impl Prepared {
         let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
         running.held = held;
         running.linger = linger;
+        running.open_gate(gate)?;
+        running.terminal = receive(terminal)?;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
-            running.broker = Some(broker(&socket, namespaces)?);
+            running.ask(broker(&socket, namespaces)?);
         }
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
@@ -371,10 +412,12 @@ impl Prepared {
         );
         running.held = self.held;
         running.linger = self.linger;
-        let (running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        running.open_gate(self.gate)?;
+        running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
-            running.broker = Some(broker(&socket, self.namespaces)?.also(own));
+            running.ask(broker(&socket, self.namespaces)?.also(own));
         }
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
@@ -382,6 +425,13 @@ impl Prepared {
         running.expect_registration(self.registry);
         Ok(running)
     }
+}
+
+/// Receives the outer end of the session's terminal.
+fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError> {
+    let received = terminal.map(seat::Outer::receive).transpose();
+    let received = received.map_err(|errno| refused("receive the session's terminal", errno))?;
+    Ok(received.flatten())
 }
 
 /// Receives the calls that the filter asks about.
@@ -463,7 +513,7 @@ fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     }
 }
 
-fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
+fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
     Ok(Some(match act {
         Act::Keyring => Ready::Keyring,
         Act::Ids => Ready::Ids {
@@ -471,7 +521,8 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
             group: IdMap::same(rustix::process::getegid().as_raw()),
         },
         Act::Root { base, mounts } => {
-            let build = root::lay_out(*base, mounts).map_err(|source| LaunchError::Prepare {
+            let build = root::lay_out(*base, mounts, texts);
+            let build = build.map_err(|source| LaunchError::Prepare {
                 what: "lay out the new root".to_owned(),
                 source,
             })?;
@@ -496,91 +547,6 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
     }))
-}
-
-/// The variables that pass and those that are set, as `NAME=VALUE`.
-fn environment(policy: &Policy, command: &Command) -> Result<Vec<CString>, LaunchError> {
-    let rules = policy.environment();
-    let mut out: Vec<CString> = Vec::new();
-    let mut names: Vec<&OsStr> = Vec::new();
-    let mut push = |name: &OsStr, value: &OsStr| {
-        let mut text = Vec::with_capacity(name.len() + value.len() + 1);
-        text.extend_from_slice(name.as_bytes());
-        text.push(b'=');
-        text.extend_from_slice(value.as_bytes());
-        let text = CString::new(text).map_err(|_| LaunchError::Nul { what: "a variable" })?;
-        out.push(text);
-        Ok(())
-    };
-    for (name, value) in &command.environment {
-        // Of two variables with one name programs see the first, so only that one counts.
-        if names.contains(&name.as_os_str()) || name.is_empty() {
-            continue;
-        }
-        names.push(name);
-        // A name that is not text is on nobody's list.
-        let verdict = name.to_str().map(|name| rules.verdict(name));
-        if matches!(verdict, Some(EnvVerdict::Passes(_)))
-            || (verdict.is_none() && policy.only_tracks())
-        {
-            push(name, value)?;
-        }
-    }
-    for (name, value) in rules.set() {
-        push(OsStr::new(name), OsStr::new(&value.value))?;
-    }
-    Ok(out)
-}
-
-fn directory(policy: &Policy, directory: &Path) -> Result<CString, LaunchError> {
-    let hidden = || LaunchError::Directory {
-        directory: directory.to_owned(),
-    };
-    let path = AbsPath::parse(directory).map_err(|_| hidden())?;
-    if policy.files().access(&path).access == Access::None {
-        return Err(hidden());
-    }
-    CString::new(directory.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul {
-        what: "the working directory",
-    })
-}
-
-fn arguments(command: &Command) -> Result<StringArray, LaunchError> {
-    std::iter::once(&command.program)
-        .chain(&command.arguments)
-        .map(|argument| {
-            CString::new(argument.as_bytes()).map_err(|_| LaunchError::Nul {
-                what: "an argument",
-            })
-        })
-        .collect()
-}
-
-/// Where the program may be, in the order in which a shell would look.
-fn programs(command: &Command, environment: &[CString]) -> Result<Vec<CString>, LaunchError> {
-    let nul = |_| LaunchError::Nul {
-        what: "the program's name",
-    };
-    let name = command.program.as_bytes();
-    if name.is_empty() || name.contains(&b'/') {
-        return Ok(vec![CString::new(name).map_err(nul)?]);
-    }
-    let path = environment
-        .iter()
-        .find_map(|variable| variable.to_bytes().strip_prefix(b"PATH="))
-        .unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
-    path.split(|byte| *byte == b':')
-        .map(|directory| {
-            // An empty entry means the working directory.
-            let directory = if directory.is_empty() {
-                b"."
-            } else {
-                directory
-            };
-            let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(name));
-            CString::new(path.as_os_str().as_bytes()).map_err(nul)
-        })
-        .collect()
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {

@@ -8,7 +8,7 @@
 //! namespace, so each is opened once more in here, without following a link, and must be the very
 //! file that was pinned; from then on only that descriptor is used.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,8 @@ use ringfence_core::plan::{Base, Mount, MountKind};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD, Identity};
 use ringfence_sys::mounts::{
-    self, Attributes, Change, Filesystem, Propagation, Reach, mount_setattr, move_mount, open_tree,
+    self, Attributes, Change, CoveredRoot, Filesystem, Propagation, Reach, mount_setattr,
+    move_mount, open_tree,
 };
 use ringfence_sys::{Errno, Subject, process};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -38,6 +39,13 @@ pub(super) struct RootBuild {
     pins: Vec<OwnedFd>,
 }
 
+/// A file of the session's own, with what is in it, where it is seen.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    pub(super) at: AbsPath,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// Something made in the scratch.
 #[derive(Debug)]
 struct Create {
@@ -50,6 +58,7 @@ enum Made {
     Directory(Mode),
     File(Mode),
     Link(CString),
+    Text(Vec<u8>),
 }
 
 /// A mount and where it goes.
@@ -114,11 +123,13 @@ const LISTED: Mode = Mode::from_raw_mode(0o555);
 const PLAIN: Mode = Mode::from_raw_mode(0o755);
 /// A temporary directory.
 const STICKY: Mode = Mode::from_raw_mode(0o1777);
+/// A file that everybody can read.
+const READABLE: Mode = Mode::from_raw_mode(0o444);
 /// A file that nobody can open.
 const CLOSED: Mode = Mode::from_raw_mode(0o000);
 
 /// Lays a root out and pins its sources.
-pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
+pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Result<RootBuild> {
     let mut layout = Layout {
         build: RootBuild {
             base: match base {
@@ -144,12 +155,17 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
     for (index, mount) in mounts.clone().enumerate() {
         let has_children = mounts
             .clone()
-            .any(|other| other.at != mount.at && mount.at.covers(&other.at));
+            .map(|other| &other.at)
+            .chain(texts.iter().map(|text| &text.at))
+            .any(|other| *other != mount.at && mount.at.covers(other));
         if let MountKind::Alias { path } = &mount.kind {
             layout.alias(&mount.at, path)?;
         } else {
             layout.place(index, mount, has_children)?;
         }
+    }
+    for (index, text) in texts.iter().enumerate() {
+        layout.text(index, text)?;
     }
     Ok(layout.build)
 }
@@ -246,6 +262,23 @@ impl Layout {
                     "a mount of a kind this launcher does not know",
                 ));
             }
+        };
+        self.build.mounts.push(Placed { at, kind });
+        Ok(())
+    }
+
+    /// A file of the scratch in place of the host's, or where there is none.
+    fn text(&mut self, index: usize, text: &Text) -> io::Result<()> {
+        let path = format!("text{index}");
+        self.make(&path, Made::Text(text.bytes.clone()))?;
+        self.make_target(&text.at, false)?;
+        let at = inside(&text.at)?;
+        let kind = Kind::Scratch {
+            path: c_string(Path::new(&path))?,
+            attributes: Attributes::NOSUID
+                | Attributes::NODEV
+                | Attributes::NOEXEC
+                | Attributes::RDONLY,
         };
         self.build.mounts.push(Placed { at, kind });
         Ok(())
@@ -374,12 +407,13 @@ impl RootBuild {
         Some(format!("/{at}"))
     }
 
-    /// Builds the root and enters it. Runs in the child.
+    /// Builds the root and makes it the session's. Runs in the child. The old one must still be
+    /// taken off.
     ///
     /// # Errors
     ///
     /// The kernel's answer, and which mount it was: one more than its index, or zero.
-    pub(super) fn enter(&self, subject: &Subject) -> Result<(), (u32, Errno)> {
+    pub(super) fn swap(&self, subject: &Subject) -> Result<CoveredRoot, (u32, Errno)> {
         // The modes below are meant as they are written.
         let mask = process::set_umask(subject, 0);
         let scratch = self.scratch().map_err(|errno| (0, errno))?;
@@ -393,7 +427,7 @@ impl RootBuild {
                 .mount(subject, root.as_fd(), scratch.as_fd())
                 .map_err(|errno| (number, errno))?;
         }
-        mounts::pivot_root(subject, root.as_fd()).map_err(|errno| (0, errno))
+        mounts::swap_root(subject, root.as_fd()).map_err(|errno| (0, errno))
     }
 
     /// The scratch, with everything in it that anybody will see.
@@ -410,6 +444,7 @@ impl RootBuild {
                 Made::File(mode) => {
                     rustix::fs::mknodat(&scratch, &*create.path, FileType::RegularFile, *mode, 0)?;
                 }
+                Made::Text(bytes) => write_text(&scratch, &create.path, bytes)?,
                 Made::Link(target) => rustix::fs::symlinkat(&**target, &scratch, &*create.path)?,
             }
         }
@@ -438,6 +473,17 @@ impl RootBuild {
         mount_setattr(subject, tree.as_fd(), c"", change, Reach::Recursive)?;
         Ok(tree)
     }
+}
+
+/// Makes a file with something in it. Runs in the child.
+fn write_text(scratch: &OwnedFd, path: &CStr, mut bytes: &[u8]) -> Result<(), Errno> {
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(scratch, path, new, READABLE)?;
+    while !bytes.is_empty() {
+        let count = rustix::io::write(&file, bytes)?;
+        bytes = bytes.get(count..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 impl Placed {

@@ -1,32 +1,30 @@
 //! A session that runs, seen from outside.
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use ringfence_core::plan::{Plan, Step};
+use ringfence_gate::serve::Gate;
 use ringfence_sys::failure::Failure;
-use ringfence_sys::files::{self, CWD};
-use ringfence_sys::process::fill_random;
-use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{RenameFlags, renameat_with};
 use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
+use super::aside::put_aside;
 use super::broker::Broker;
 use super::bwrap::Outside;
+use super::gate::Opening;
 use super::held::{Held, MOMENT};
-use super::init::Boundary;
+use super::init::{Boundary, SEAT};
+use super::passing::Signals;
 use super::tmp::SessionTmp;
-use super::wire;
+use super::wire::{self, Word};
 use crate::audit::Denial;
-use crate::launch::{Cause, LaunchError, Linger, NameFound, Report, Settled, StepName};
+use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, StepName};
 
 /// How long a command may take to end once it was asked to.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -52,7 +50,11 @@ pub struct Running {
     pub(super) plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
-    pub(super) broker: Option<Broker>,
+    broker: Option<Broker>,
+    /// The session has no other network, so with this it has none.
+    gate: Option<Gate>,
+    /// The outer end of the session's own terminal.
+    pub(super) terminal: Option<OwnedFd>,
     reaped: bool,
     /// Whether any code of the command can have run.
     pub(super) ran: bool,
@@ -89,6 +91,8 @@ impl Running {
             _tmp: tmp,
             timeline: Vec::new(),
             broker: None,
+            gate: None,
+            terminal: None,
             reaped: false,
             ran: false,
             denials: Vec::new(),
@@ -97,6 +101,20 @@ impl Running {
             linger: Linger::No,
             held: Held::default(),
         }
+    }
+
+    /// Serves the session's network gate, if it has one.
+    pub(super) fn open_gate(&mut self, opening: Option<Opening>) -> Result<(), LaunchError> {
+        self.gate = opening.map(Opening::open).transpose()?.flatten();
+        Ok(())
+    }
+
+    /// Answers what the filter asks.
+    pub(super) fn ask(&mut self, broker: Broker) {
+        self.broker = Some(match &self.gate {
+            Some(gate) => broker.carrying(gate.carrier()),
+            None => broker,
+        });
     }
 
     /// Waits until the command runs, or something has refused.
@@ -188,7 +206,7 @@ impl Running {
         while let Err(Errno::INTR) = poll(&mut watched, None) {}
     }
 
-    fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
+    pub(super) fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
         match &self.inner {
             Some(inner) => pidfd_send_signal(inner, signal),
             None => self.first.signal(signal),
@@ -224,7 +242,13 @@ impl Running {
     ///
     /// The kernel's answer; the session has been ended.
     pub fn wait(self) -> io::Result<Report> {
-        self.watch(None)
+        self.watch(None, &mut Nothing, &mut ())
+    }
+
+    /// Takes the outer end of the session's own terminal, if it has one: what is written to it is
+    /// typed, and what is read from it is shown.
+    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
     }
 
     /// Waits until the session is over, and passes on the signals that ask a program to end.
@@ -236,84 +260,120 @@ impl Running {
     ///
     /// The kernel's answer; the session has been ended.
     pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        self.watch(Some(signals))
+        self.wait_passing_signals_observed(signals, &mut ())
     }
 
-    /// Waits until the command has ended. A session that lingers goes on; any other is over.
+    /// The same, with somebody who is told how far it is.
     ///
     /// # Errors
     ///
-    /// The kernel's answer.
-    pub fn command_ended(&mut self, signals: Option<&Signals>) -> io::Result<Cause> {
-        loop {
-            if let Some(cause) = self.ended_within(Duration::MAX, signals)? {
-                return Ok(cause);
-            }
-        }
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_passing_signals_observed(
+        self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
+        self.watch(Some(signals), &mut Nothing, observer)
     }
 
-    /// Waits a moment. If the command runs after it, the session is written down, and from then on
-    /// others can find it.
-    ///
-    /// Whoever waits for the session anyway need not call it.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer.
-    pub fn settled(&mut self, signals: Option<&Signals>) -> io::Result<Settled> {
-        // What lingers is to be found from the beginning.
-        if self.linger == Linger::No && self.ended_within(MOMENT, signals)?.is_some() {
-            return Ok(Settled::Ended);
-        }
-        self.register();
-        Ok(Settled::Runs)
-    }
-
-    /// How the command ended, if that is before so much time has passed since its start.
-    fn ended_within(
-        &mut self,
-        moment: Duration,
+    /// Waits until the session is over, and serves something else meanwhile.
+    pub(super) fn watch(
+        mut self,
         signals: Option<&Signals>,
-    ) -> io::Result<Option<Cause>> {
-        let cause = loop {
-            if let Some(cause) = self.command {
-                return Ok(Some(cause));
-            }
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
+        let cause = self.until_command_ends(signals, beside, observer)?;
+        self.command = Some(cause);
+        observer.command_ended(&self, cause);
+        if self.linger == Linger::Yes {
+            self.linger_on(signals, beside)?;
+        }
+        self.clean_others();
+        if let Some(broker) = &self.broker {
+            self.denials = broker.denials();
+        }
+        let names = std::mem::take(&mut self.names);
+        let report = Report {
+            engine: self.plan.engine(),
+            cause,
+            gaps: self.plan.gaps().to_vec(),
+            names: names.iter().filter_map(|name| put_aside(name)).collect(),
+            network: self.attempts(),
+            denials: std::mem::take(&mut self.denials),
+            timeline: std::mem::take(&mut self.timeline),
+            started: self.started_at,
+            ended: SystemTime::now(),
+        };
+        if signals.is_some() {
+            // This program ends with the session. All that is left of it is its first process,
+            // on its way out, and waiting for that would only make the user wait.
+            self.reaped = true;
+        }
+        Ok(report)
+    }
+
+    fn until_command_ends(
+        &mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Cause> {
+        loop {
             let left = self.time_left();
             if left == Some(Duration::ZERO) {
                 self.kill();
-                break match self.asked {
+                return Ok(match self.asked {
                     Some((_, signal)) => Cause::Killed { signal },
                     None => Cause::WallTime,
-                };
+                });
             }
-            let patience = moment.saturating_sub(self.started.elapsed());
-            if patience.is_zero() {
-                return Ok(None);
+            let patience = beside.patience();
+            if patience == Some(Duration::ZERO) {
+                self.kill();
+                return Ok(Cause::Ended);
             }
-            let left = (moment != Duration::MAX)
-                .then_some(left.map_or(patience, |left| left.min(patience)))
-                .or(left);
-            let news = self.sleep(left, signals)?;
+            let moment = self.moment();
+            if moment == Some(Duration::ZERO) {
+                // It takes longer than a moment: from now on others can find it.
+                self.register();
+                observer.settled(self);
+                continue;
+            }
+            let sooner = left.into_iter().chain(patience).chain(moment).min();
+            let news = self.sleep(sooner, signals, beside)?;
+            beside.serve(self)?;
             if let Some(signals) = signals
                 && let Some(signal) = signals.pass_on(self)?
             {
                 self.asked.get_or_insert_with(|| (Instant::now(), signal));
             }
             match news {
-                News::Ended => break self.ended()?,
+                News::Ended => match self.heard()? {
+                    Some(cause) => return Ok(cause),
+                    None => beside.stopped(self)?,
+                },
                 other => self.attend(other),
             }
-        };
-        self.command = Some(cause);
-        Ok(Some(cause))
+        }
+    }
+
+    /// How long until the session is worth being written down, if it is not yet. What lingers is to
+    /// be found from the beginning.
+    fn moment(&self) -> Option<Duration> {
+        self.held.pending.as_ref()?;
+        Some(match self.linger {
+            Linger::No => MOMENT.saturating_sub(self.started.elapsed()),
+            Linger::Yes => Duration::ZERO,
+        })
     }
 
     /// Waits until nobody is left of those that linger, or somebody wants the session to end.
-    fn linger_on(&mut self, signals: Option<&Signals>) -> io::Result<()> {
+    fn linger_on(&mut self, signals: Option<&Signals>, beside: &mut dyn Beside) -> io::Result<()> {
         while !self.reaped {
             let left = self.time_left();
-            let news = self.sleep(left, signals)?;
+            let news = self.sleep(left, signals, beside)?;
+            beside.serve(self)?;
             let asked = match signals {
                 Some(signals) => signals.ask_to_end()?,
                 None => false,
@@ -349,43 +409,23 @@ impl Running {
         }
     }
 
-    fn watch(mut self, signals: Option<&Signals>) -> io::Result<Report> {
-        if self.held.pending.is_some() {
-            self.settled(signals)?;
-        }
-        let cause = self.command_ended(signals)?;
-        if self.linger == Linger::Yes {
-            self.linger_on(signals)?;
-        }
-        self.clean_others();
-        let names = std::mem::take(&mut self.names);
-        if let Some(broker) = &self.broker {
-            self.denials = broker.denials();
-        }
-        let report = Report {
-            engine: self.plan.engine(),
-            cause,
-            gaps: self.plan.gaps().to_vec(),
-            names: names.iter().filter_map(|name| put_aside(name)).collect(),
-            denials: std::mem::take(&mut self.denials),
-            timeline: std::mem::take(&mut self.timeline),
-            started: self.started_at,
-            ended: SystemTime::now(),
-        };
-        if signals.is_some() {
-            // This program ends with the session. All that is left of it is its first process,
-            // on its way out, and waiting for that would only make the user wait.
-            self.reaped = true;
-        }
-        Ok(report)
+    /// What the session tried to reach up to now.
+    pub fn attempts(&self) -> Network {
+        let (attempts, not_kept) = self.gate.as_ref().map(Gate::attempts).unwrap_or_default();
+        Network { attempts, not_kept }
     }
 
     /// Sleeps until something happens.
-    fn sleep(&self, left: Option<Duration>, signals: Option<&Signals>) -> io::Result<News> {
+    fn sleep(
+        &self,
+        left: Option<Duration>,
+        signals: Option<&Signals>,
+        beside: &dyn Beside,
+    ) -> io::Result<News> {
         let timeout = left.map(timespec);
         let first = PollFd::new(&self.first, PollFlags::IN);
         // What is not there is watched as the first process once more.
-        let mut watched = [
+        let mut watched = vec![
             first.clone(),
             self.end
                 .as_ref()
@@ -397,14 +437,17 @@ impl Running {
             ),
             signals.map_or_else(
                 || first.clone(),
-                |signals| PollFd::new(&signals.0, PollFlags::IN),
+                |signals| PollFd::new(signals, PollFlags::IN),
             ),
         ];
+        beside.watched(&mut watched);
         match poll(&mut watched, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let [first, end, broker, _] = watched.map(|watched| watched.revents());
+        let mut ready = watched.iter().map(PollFd::revents);
+        let mut next = || ready.next().unwrap_or(PollFlags::empty());
+        let (first, end, broker) = (next(), next(), next());
         Ok(if !first.is_empty() || !end.is_empty() {
             News::Ended
         } else if broker.contains(PollFlags::IN) {
@@ -427,14 +470,17 @@ impl Running {
     }
 
     /// How the command ended. By the time it says so, nothing else is left in the session.
-    fn ended(&mut self) -> io::Result<Cause> {
+    ///
+    /// `None` if it was only stopped.
+    fn heard(&mut self) -> io::Result<Option<Cause>> {
         let message = match &self.end {
-            Some(end) => wire::receive_end(end)?,
+            Some(end) => wire::receive_word(end)?,
             None => None,
         };
-        Ok(match message {
-            Some(Ended::Exited(status)) => Cause::Exited { status },
-            Some(Ended::Killed { signal }) => self.killed(signal),
+        Ok(Some(match message {
+            Some(Word::Ended(Ended::Exited(status))) => Cause::Exited { status },
+            Some(Word::Ended(Ended::Killed { signal })) => self.killed(signal),
+            Some(Word::Stopped(_)) => return Ok(None),
             None => {
                 // It went without a word, or was made to: nobody has ended the others.
                 let _ = self.held.group.as_ref().map(|group| group.end(PATIENCE));
@@ -442,13 +488,46 @@ impl Running {
                 self.sweep();
                 self.over_memory().unwrap_or(Cause::Ended)
             }
-        })
+        }))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// What a supervisor serves beside the session itself.
+///
+/// Nothing here may wait: the session's own end, its limits and its broker would wait with it.
+pub(super) trait Beside {
+    /// Adds what there is to wait for.
+    fn watched<'a>(&'a self, watched: &mut Vec<PollFd<'a>>);
+    /// How long until the session is to be ended, if it is.
+    fn patience(&self) -> Option<Duration>;
+    /// Does what can be done now.
+    fn serve(&mut self, session: &Running) -> io::Result<()>;
+    /// The command was stopped.
+    fn stopped(&mut self, session: &Running) -> io::Result<()>;
+}
+
+/// Nothing else to serve.
+struct Nothing;
+
+impl Beside for Nothing {
+    fn watched<'a>(&'a self, _watched: &mut Vec<PollFd<'a>>) {}
+
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
+    fn serve(&mut self, _session: &Running) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stopped(&mut self, _session: &Running) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -465,93 +544,7 @@ enum News {
     Nothing,
 }
 
-/// Signals that a program whose whole purpose is one session passes on to it.
-#[derive(Debug)]
-pub struct Signals(SignalFd);
-
-impl Signals {
-    const PASSED_ON: [Signal; 7] = [
-        Signal::HUP,
-        Signal::INT,
-        Signal::QUIT,
-        Signal::TERM,
-        Signal::USR1,
-        Signal::USR2,
-        Signal::WINCH,
-    ];
-
-    /// Blocks them in the calling thread and listens. Call it before anything is started.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer.
-    pub fn listen() -> io::Result<Self> {
-        let mut mask = Mask::EMPTY;
-        for signal in Self::PASSED_ON {
-            mask = mask.with(signal.as_raw());
-        }
-        mask.block()?;
-        Ok(Self(SignalFd::new(mask)?))
-    }
-
-    /// Passes on what has arrived. Says which signal asks the session to end, if one does: a
-    /// command that goes on all the same is ended after a while.
-    fn pass_on(&self, session: &Running) -> io::Result<Option<i32>> {
-        let mut asked = None;
-        while let Some(arrived) = self.0.take()? {
-            if [Signal::HUP, Signal::TERM]
-                .iter()
-                .any(|signal| signal.as_raw() == arrived.signal)
-            {
-                asked = Some(arrived.signal);
-            }
-            // What the terminal sends goes to its whole foreground group, the command included.
-            if arrived.sent_by == SentBy::Kernel {
-                continue;
-            }
-            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
-                let _ = session.signal_first(signal);
-            }
-        }
-        Ok(asked)
-    }
-}
-
-impl AsFd for Signals {
-    /// Readable when one has arrived.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Signals {
-    /// Takes one that has arrived, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer.
-    pub fn take(&self) -> io::Result<Option<Signal>> {
-        while let Some(arrived) = self.0.take()? {
-            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
-                return Ok(Some(signal));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether one has arrived that asks a program to end.
-    fn ask_to_end(&self) -> io::Result<bool> {
-        let mut asked = false;
-        while let Some(arrived) = self.0.take()? {
-            asked |= [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
-                .iter()
-                .any(|signal| signal.as_raw() == arrived.signal);
-        }
-        Ok(asked)
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
+pub(super) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: duration.subsec_nanos().into(),
@@ -569,6 +562,10 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
         (Step::Command, 1, Errno::NOENT | Errno::NOTDIR) => {
             LaunchError::NotFound { program: program() }
         }
+        (Step::Init, SEAT, _) => LaunchError::Prepare {
+            what: "give the command its streams and its terminal".to_owned(),
+            source,
+        },
         (Step::Command, 1, _) => LaunchError::NotExecutable {
             program: program(),
             source,
@@ -582,43 +579,4 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
             source,
         },
     }
-}
-
-/// Puts a protected name that the session made out of the way, so that nothing outside obeys it.
-///
-/// The session may have made any directory above it a link, to have something renamed that it
-/// cannot reach itself. So the directory is opened without following any; where there is one, the
-/// topmost is what is put aside.
-fn put_aside(path: &Path) -> Option<NameFound> {
-    std::fs::symlink_metadata(path).ok()?;
-    let is_link =
-        |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-    let above = path.ancestors().skip(1).filter(is_link).last();
-    let path = above.unwrap_or(path).to_owned();
-    let moved_to = rename_aside(&path).ok();
-    Some(NameFound { path, moved_to })
-}
-
-/// Renames within one directory, over nothing that is there, and to a name that the session could
-/// not take before.
-fn rename_aside(path: &Path) -> Result<PathBuf, Errno> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Errno::INVAL);
-    };
-    let parent = std::ffi::CString::new(parent.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
-    let directory = files::pin_exact(CWD, &parent)?;
-    let mut moved = name.to_owned();
-    moved.push(".refused-by-ringfence");
-    let mut answer = rename_to(&directory, name, &moved);
-    if answer == Err(Errno::EXIST) {
-        let mut random = [0; 8];
-        fill_random(&mut random)?;
-        moved.push(format!("-{:016x}", u64::from_ne_bytes(random)));
-        answer = rename_to(&directory, name, &moved);
-    }
-    answer.map(|()| path.with_file_name(moved))
-}
-
-fn rename_to(directory: &OwnedFd, name: &OsStr, moved: &OsStr) -> Result<(), Errno> {
-    renameat_with(directory, name, directory, moved, RenameFlags::NOREPLACE)
 }
