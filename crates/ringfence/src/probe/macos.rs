@@ -3,7 +3,7 @@
 //! Every one has Seatbelt, so there is nothing to look for; whether a profile is really taken, and a
 //! process under it really found again, is only told by a launch, which [`super::examine`] tries.
 
-use ringfence_core::plan::{Feature, HostFacts};
+use ringfence_core::plan::{CgroupFacts, Feature, HostFacts};
 use ringfence_core::settings::Os;
 
 use super::{Finding, Findings, Probed, this_arch};
@@ -15,6 +15,11 @@ pub fn quick() -> HostFacts {
     facts.version = version();
     facts.seatbelt = Feature::Works;
     facts
+}
+
+/// There is none.
+pub fn cgroup() -> CgroupFacts {
+    quick().cgroup
 }
 
 /// The same: a launch is the only trial there is.

@@ -14,10 +14,12 @@
 use std::ffi::{CStr, CString};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ringfence_core::plan::NetworkNamespace;
+use ringfence_core::text::printable_bytes;
 use ringfence_gate::names::Carried;
 use ringfence_gate::serve::Carrier;
 use ringfence_sys::fdpath::FdPath;
@@ -26,13 +28,19 @@ use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::Mode;
 use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
 const LONGEST_ADDRESS: usize = 128;
 /// Connections that may wait for their other end at once.
 const MOST_WAITING: usize = 64;
+
+/// How long anybody else may wait for a connection that is made without a thread of its own.
+const SOON: Duration = Duration::from_millis(1);
 
 /// Answers the calls of one session.
 #[derive(Debug)]
@@ -49,7 +57,12 @@ struct Shared {
     /// Where connections out of the session's own network go, if there is a way.
     carrier: Option<Carrier>,
     waiting: AtomicUsize,
+    /// What the session did not get; each thing once, and not without end.
+    denied: Mutex<Vec<Denial>>,
 }
+
+/// How many different things are remembered that a session did not get.
+const MOST_DENIED: usize = 64;
 
 /// A connection with everything decided.
 struct Connection {
@@ -83,6 +96,7 @@ impl Broker {
                 private: Vec::new(),
                 carrier: None,
                 waiting: AtomicUsize::new(0),
+                denied: Mutex::default(),
             }),
         }
     }
@@ -94,6 +108,12 @@ impl Broker {
             shared.private = private;
         }
         self
+    }
+
+    /// What the session did not get.
+    pub(super) fn denials(&self) -> Vec<Denial> {
+        let denied = self.shared.denied.lock();
+        denied.map_or_else(|_| Vec::new(), |denied| denied.clone())
     }
 
     /// Has connections out of the session's own network carried to its gate.
@@ -148,8 +168,11 @@ impl Shared {
         if read_memory(thread, address, address_copy)? != length {
             return Err(Errno::FAULT);
         }
-        let process = process_of(thread)?;
-        let pidfd = pidfd_open(process, PidfdFlags::empty())?;
+        // Most programs that connect have one thread, which is the process.
+        let pidfd = match pidfd_open(thread, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(_) => pidfd_open(process_of(thread)?, PidfdFlags::empty())?,
+        };
         let descriptor = i32::try_from(descriptor).map_err(|_| Errno::BADF)?;
         let socket = pidfd_getfd(&pidfd, descriptor, PidfdGetfdFlags::empty())?;
         let target = self.target(thread, &socket, address_copy)?;
@@ -218,13 +241,38 @@ impl Shared {
             Some((0, abstract_name)) => match self.network {
                 NetworkNamespace::Own => Ok(Target::UnixAbstract(abstract_name.to_vec())),
                 // On a shared network nobody can tell whose name it is.
-                NetworkNamespace::Shared => Err(Errno::ACCESS),
+                NetworkNamespace::Shared => {
+                    self.deny(&[b"@", abstract_name].concat());
+                    Err(Errno::ACCESS)
+                }
             },
             Some(_) => {
                 let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-                own_socket(thread, &path, &self.private).map(Target::UnixFile)
+                let own = own_socket(thread, &path, &self.private);
+                if let Err(Errno::ACCESS) = own {
+                    self.deny(path.to_bytes());
+                }
+                own.map(Target::UnixFile)
             }
+        }
+    }
+
+    /// Remembers what the session did not get.
+    fn deny(&self, name: &[u8]) {
+        let Ok(mut denied) = self.denied.lock() else {
+            return;
+        };
+        let target = printable_bytes(name);
+        if let Some(known) = denied.iter_mut().find(|known| known.target == target) {
+            known.count = known.count.saturating_add(1);
+        } else if denied.len() < MOST_DENIED {
+            denied.push(Denial {
+                what: Denied::UnixSocket,
+                fix: format!("--unix-socket {target}"),
+                target,
+                count: 1,
+            });
         }
     }
 
@@ -234,6 +282,12 @@ impl Shared {
         let flags = rustix::fs::fcntl_getfl(&connection.socket);
         if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
             return self.answer(connection.id, connection.make());
+        }
+        // In a network of its own the other end is as near as that of a pipe.
+        if self.network == NetworkNamespace::Own
+            && let Some(result) = connection.make_soon()
+        {
+            return self.answer(connection.id, result);
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -254,6 +308,23 @@ impl Shared {
 }
 
 impl Connection {
+    /// Connects to somebody near without waiting for long; `None` if that takes longer.
+    fn make_soon(&self) -> Option<Result<(), Errno>> {
+        if !matches!(self.target, Target::Inet(_) | Target::Inet6(_)) {
+            return None;
+        }
+        let before = sockopt::socket_timeout(&self.socket, Timeout::Send).ok()?;
+        sockopt::set_socket_timeout(&self.socket, Timeout::Send, Some(SOON)).ok()?;
+        let made = self.make();
+        // Whoever was in the middle of connecting goes on with that when asked again.
+        if sockopt::set_socket_timeout(&self.socket, Timeout::Send, before).is_err()
+            || made == Err(Errno::INPROGRESS)
+        {
+            return None;
+        }
+        Some(made)
+    }
+
     fn make(&self) -> Result<(), Errno> {
         match &self.target {
             Target::Inet(address) => connect(&self.socket, address),

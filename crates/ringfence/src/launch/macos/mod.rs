@@ -35,7 +35,7 @@ use self::orders::{Bound, Failure, Orders, Task};
 use self::running::Group;
 use super::nowhere::Served;
 use super::words::{arguments, directory, environment, programs};
-use super::{Command, Decider, Given, LaunchError, Options, StepName, Stream};
+use super::{Command, Decider, Given, LaunchError, Linger, Options, StepName, Stream};
 use crate::place::Lookout;
 
 /// Everything that a launch needs, made and looked up.
@@ -81,7 +81,9 @@ pub fn prepare(
 ///
 /// # Errors
 ///
-/// As [`prepare`]; and for a terminal of the session's own, which this version cannot make here.
+/// As [`prepare`]; and for a terminal of the session's own, or processes that stay when the command
+/// has ended, neither of which this version has here.
+#[expect(clippy::needless_pass_by_value, reason = "the same on every system")]
 pub fn prepare_with(
     policy: &Policy,
     plan: &Plan,
@@ -94,7 +96,7 @@ pub fn prepare_with(
             gaps: plan.gaps().to_vec(),
         });
     }
-    if given.streams.terminal.is_some() {
+    if given.streams.terminal.is_some() || matches!(options.linger, Linger::Yes) {
         return Err(LaunchError::Engine {
             engine: plan.engine(),
         });

@@ -246,6 +246,7 @@ impl Running {
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: Vec::new(),
+            denials: Vec::new(),
             network: Network::default(),
             timeline: Vec::new(),
             started: self.started_at,
