@@ -30,11 +30,15 @@
 #[cfg(all(unix, feature = "tokio"))]
 mod asynchronous;
 #[cfg(unix)]
+pub mod audit;
+#[cfg(unix)]
 mod command;
 #[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
 pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod linger;
 #[cfg(unix)]
 pub mod load;
 #[cfg(unix)]
@@ -55,9 +59,13 @@ pub mod report;
 mod sandbox;
 #[cfg(unix)]
 mod session;
+#[cfg(target_os = "linux")]
+pub mod sessions;
 pub mod shell;
 #[cfg(unix)]
 pub mod shim;
+#[cfg(target_os = "linux")]
+mod track;
 
 pub use ringfence_core as core;
 
