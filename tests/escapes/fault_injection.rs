@@ -33,8 +33,9 @@ fn no_act_that_fails_leaves_anything() {
         let marker = world.project("marker");
         let before = mounts();
         let snapshot = world.snapshot();
-        for step in steps() {
-            let mut setup = world.setup().failing_at(step);
+        let ways = steps().flat_map(|step| [(step, true), (step, false)]);
+        for (step, helper) in ways {
+            let mut setup = world.setup().failing_at(step).helped(helper);
             if step == Step::Gate {
                 setup = setup.settings(r#"{ "network": { "hosts": ["example.org"] } }"#);
             }

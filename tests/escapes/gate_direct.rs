@@ -256,6 +256,29 @@ fn servers_inside_keep_their_ports() {
 }
 
 #[test]
+fn names_are_found_where_their_file_is_a_link() {
+    for_each_user(binaries!(), |world| {
+        let scratch = world.path("scratch");
+        std::fs::create_dir(&scratch).unwrap();
+        world.own();
+        let resolver = format!("resolver={}", scratch.display());
+        let specs = [OUTSIDE, HELLO, ALLOWED, DENIED, resolver.as_str()];
+        let network = Network::new(binaries!(), world, &specs);
+        let tries = all(&[
+            op!["tcp", "allowed.test:7"],
+            op!["tcp", "denied.test:7"],
+            op!["write", "/etc/resolv.conf"],
+        ]);
+        let inside = network.inside(&hosts(&["allowed.test:7"]), &tries);
+        let lines = lines(&inside);
+        assert_eq!(lines[0], "ok", "{inside:?}");
+        assert!(lines[1].starts_with("not the kernel"), "{lines:?}");
+        assert!(["EROFS", "EACCES"].contains(&lines[2]), "{lines:?}");
+        assert_eq!(inside.names(), ["allowed.test"]);
+    });
+}
+
+#[test]
 fn without_a_listener_for_the_filter_the_proxy_still_works() {
     for_each_user(binaries!(), |world| {
         let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, ALLOWED]);
@@ -302,5 +325,14 @@ fn variables_of_the_caller_or_the_project_change_nothing() {
             inside.done.line(),
             "localhost,127.0.0.1,::1 localhost,127.0.0.1,::1 http://127.0.0.1:61080"
         );
+        // A proxy that somebody writes into a tool's own configuration is a host like any other.
+        let script =
+            "git -c http.proxy=http://93.184.216.34:7 ls-remote http://allowed.test:7/x.git;
+            curl -sS -x http://denied.test:7 http://allowed.test:7/;
+            curl -sS -x http://93.184.216.34:7 http://allowed.test:7/; true";
+        let tools = network.confined(&hosts(&["allowed.test"]), ["sh", "-c", script]);
+        tools.done.assert_status(0);
+        assert_eq!(tools.came("93.184.216.34:7"), 0, "{tools:?}");
+        assert!(tools.names().is_empty(), "{tools:?}");
     });
 }

@@ -444,6 +444,33 @@ fn bodies_pass_and_redirects_are_not_followed() {
 }
 
 #[test]
+fn a_web_socket_is_one_stream_to_the_host_that_was_judged() {
+    for_each_user(binaries!(), |world| {
+        let network = Network::new(binaries!(), world, &[OUTSIDE, WEB, ALLOWED]);
+        let upgrade = |target: &str, protocol: &str| {
+            format!(
+                r"GET {target} HTTP/1.1\r\nHost: allowed.test\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\nSec-WebSocket-Key: x\r\n\r\n"
+            )
+        };
+        let tries = all(&[
+            op!["talk", PROXY, upgrade("http://allowed.test/", "websocket")],
+            op!["talk", "allowed.test:80", upgrade("/", "websocket")],
+            op!["talk", PROXY, upgrade("http://allowed.test/", "h2c")],
+        ]);
+        let inside = network.inside(&hosts(&["allowed.test"]), &tries);
+        let lines = lines(&inside);
+        for line in &lines[..2] {
+            assert!(line.contains("101 Switching Protocols"), "{lines:?}");
+            assert!(line.contains("frames"), "{lines:?}");
+        }
+        assert!(
+            lines[2].contains("origin saw") && !lines[2].contains("h2c"),
+            "{lines:?}"
+        );
+    });
+}
+
+#[test]
 fn ports_and_other_protocols_are_refused() {
     for_each_user(binaries!(), |world| {
         let specs = [OUTSIDE, WEB, "listen=93.184.216.34:22=hello", ALLOWED];

@@ -1,4 +1,4 @@
-//! 84, 85, 96, 99: clients that mean harm, a gate that is gone, and who may use it.
+//! 84, 85, 96, 97, 99: clients that mean harm, a gate that is gone, and who may use it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -249,6 +249,37 @@ fn nobody_but_the_session_can_use_its_gate() {
 }
 
 #[test]
+fn a_relay_inside_changes_nothing() {
+    for_each_user(binaries!(), |world| {
+        let denied = "name=denied.test=93.184.216.34";
+        let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, ALLOWED, denied]);
+        let script = r"
+def pump(a, b):
+    while data := a.recv(4096): b.sendall(data)
+    b.shutdown(socket.SHUT_WR)
+relay = socket.create_server(('127.0.0.1', 9999))
+def serve():
+    while True:
+        client, _ = relay.accept(); server = proxy()
+        threading.Thread(target=pump, args=(client, server), daemon=True).start()
+        threading.Thread(target=pump, args=(server, client), daemon=True).start()
+threading.Thread(target=serve, daemon=True).start()
+for host in (b'allowed.test', b'denied.test'):
+    s = socket.create_connection(('127.0.0.1', 9999), timeout=10)
+    s.sendall(b'CONNECT %s:7 HTTP/1.1\r\nHost: %s:7\r\n\r\n' % (host, host))
+    print(s.recv(12).decode())
+";
+        let inside = network.confined(&hosts(&["allowed.test:7"]), python(script));
+        assert_eq!(
+            lines(&inside),
+            ["HTTP/1.1 200", "HTTP/1.1 403"],
+            "{inside:?}"
+        );
+        assert_eq!(inside.names(), ["allowed.test"]);
+    });
+}
+
+#[test]
 fn the_network_of_a_session_holds_nothing_else() {
     for_each_user(binaries!(), |world| {
         let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, ALLOWED]);
@@ -267,6 +298,44 @@ except OSError as error:
 ";
         let sent = network.confined(&keys, python(script));
         assert_eq!(lines(&sent), ["udp 111"], "{sent:?}");
+    });
+}
+
+#[test]
+fn somebody_is_asked_before_a_name_is_looked_up() {
+    for_each_user(binaries!(), |world| {
+        let denied = "name=denied.test=93.184.216.34";
+        let asked = "name=asked.test=93.184.216.34";
+        let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, denied, asked]);
+        let mut setup = world.setup_with(&hosts(&["allowed.test:7"]));
+        setup.says_yes = Some(vec!["asked.test:7".to_owned()]);
+        let connect = |host: &str| {
+            let text = format!(r"CONNECT {host}:7 HTTP/1.1\r\nHost: {host}:7\r\n\r\n");
+            op!["talk", PROXY, text]
+        };
+        let operations = [
+            connect("asked.test"),
+            connect("denied.test"),
+            op!["tcp", "asked.test:7"],
+            op!["tcp", "denied.test:7"],
+        ];
+        let mut words = vec![world.path("bin/probe").into_os_string()];
+        words.extend(operations.join(&OsString::from(",")));
+        let inside = network.confined_with(&setup, words);
+        let lines = lines(&inside);
+        assert!(
+            lines[0].contains("200 Connection established"),
+            "{inside:?}"
+        );
+        assert!(
+            lines[1].contains("403") && lines[1].contains("denied when asked"),
+            "{inside:?}"
+        );
+        assert_eq!(lines[2..], ["ok", "ECONNRESET"], "{inside:?}");
+        assert_eq!(inside.names(), ["asked.test"]);
+        assert_eq!(inside.came("93.184.216.34:7"), 2);
+        let questions = inside.done.stderr.matches("asked about").count();
+        assert_eq!(questions, 2, "once for each: {inside:?}");
     });
 }
 

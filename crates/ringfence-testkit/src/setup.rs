@@ -40,6 +40,8 @@ pub struct Setup {
     pub follow_no_links: bool,
     /// Waits so many milliseconds between preparing and starting.
     pub pause: u64,
+    /// Set up with a helper, or without one; whatever suits the machine if nothing is said.
+    pub helper: Option<bool>,
     /// Pretends that Landlock is of this version.
     pub landlock_abi: Option<u32>,
     /// Landlock alone has to do.
@@ -50,6 +52,8 @@ pub struct Setup {
     pub unmarked: bool,
     /// Pretends that filters cannot ask a supervisor.
     pub no_listener: bool,
+    /// Somebody who is asked about hosts, and says yes to these.
+    pub says_yes: Option<Vec<String>>,
 }
 
 impl Setup {
@@ -83,6 +87,13 @@ impl Setup {
     #[must_use]
     pub fn failing_at(mut self, step: Step) -> Self {
         self.fail_at = Some(step_name(step));
+        self
+    }
+
+    /// Set up with a helper, or without one.
+    #[must_use]
+    pub fn helped(mut self, helper: bool) -> Self {
+        self.helper = Some(helper);
         self
     }
 

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use ringfence_core::origin::Layer;
-use ringfence_core::plan::{Act, EngineChoice, HostFacts, LimitName, Plan, Tracking, compile};
+use ringfence_core::plan::{
+    Act, EngineChoice, Feature, HostFacts, LimitName, Plan, Tracking, compile,
+};
 use ringfence_core::settings::{Kind, Preset, Settings, Word};
 
 use crate::random;
@@ -46,6 +48,35 @@ fn in_words(plan: &Plan) -> String {
         .unwrap();
     }
     out
+}
+
+#[test]
+fn single_hosts_and_ports_on_every_named_host() {
+    let world = World::linux();
+    let text = r#"{ "network": { "hosts": ["example.org", "*.example.org:22"], "loopback_out": [5432, 80], "loopback_in": [3000] } }"#;
+    let settings = Settings::new().with(Layer::User, world.keys(Layer::User, text));
+    let policy = world.resolve(Kind::Tool, &settings).unwrap();
+    let mut out = String::new();
+    let mut deaf = HostFacts::named("linux-6.18").unwrap();
+    deaf.seccomp_listener = Feature::Missing {
+        why: "another filter asks already".to_owned(),
+        fix: "none".to_owned(),
+    };
+    let named = HostFacts::NAMED.map(|name| (name, HostFacts::named(name).unwrap()));
+    for (name, facts) in named.into_iter().chain([("no listener", deaf)]) {
+        let plan = compile(&policy, &facts, EngineChoice::Auto);
+        writeln!(out, "{name}: {}", plan.engine()).unwrap();
+        for act in plan.acts() {
+            if let Act::Gate(_) = act {
+                writeln!(out, "    {act}").unwrap();
+            }
+        }
+        let gaps = plan.gaps().iter();
+        for gap in gaps.filter(|gap| gap.rule.contains("host") || gap.rule.contains("port")) {
+            writeln!(out, "    gap: {} ({}): {}", gap.rule, gap.origin, gap.lost).unwrap();
+        }
+    }
+    insta::assert_snapshot!(out);
 }
 
 #[test]
@@ -97,7 +128,7 @@ fn what_a_kernel_lacks_is_a_gap_and_not_a_weaker_plan() {
             .join("\n")
     };
     let full = HostFacts::named("linux-6.18").unwrap();
-    let missing = || ringfence_core::plan::Feature::Missing {
+    let missing = || Feature::Missing {
         why: "why".to_owned(),
         fix: "fix".to_owned(),
     };
@@ -139,7 +170,7 @@ fn what_a_kernel_lacks_is_a_gap_and_not_a_weaker_plan() {
 #[test]
 fn a_session_is_tracked_by_the_strongest_there_is() {
     let world = World::linux();
-    let missing = || ringfence_core::plan::Feature::Missing {
+    let missing = || Feature::Missing {
         why: "why".to_owned(),
         fix: "fix".to_owned(),
     };

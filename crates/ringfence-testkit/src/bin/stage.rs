@@ -6,6 +6,8 @@
 //! - `address=A`: this machine has that address.
 //! - `name=N=A+B`: the name server knows N. `A/B`: first one, later the other. `!servfail` and
 //!   `!silent` are what they say.
+//! - `resolver=DIR`: `/etc/resolv.conf` is a link into `/run`, as many distributions have it; copies go
+//!   to DIR.
 //! - `listen=A:P=KIND`: somebody listens: `http` answers with the request it got, `hello` speaks
 //!   first and says everything back, `quiet` only listens.
 //!
@@ -58,6 +60,7 @@ mod linux {
         let mut names = BTreeMap::new();
         for spec in &specs {
             match spec.split_once('=').unwrap() {
+                ("resolver", directory) => resolver(directory),
                 ("address", address) => run(&["ip", "addr", "add", address, "dev", "lo"]),
                 ("name", rest) => {
                     let (name, answer) = rest.split_once('=').unwrap();
@@ -81,6 +84,26 @@ mod linux {
     fn run(words: &[&str]) {
         let status = Command::new(words[0]).args(&words[1..]).status().unwrap();
         assert!(status.success(), "{words:?}");
+    }
+
+    /// Makes the file of the resolver a link to one in a `/run` of this network's own.
+    fn resolver(directory: &str) {
+        const REAL: &str = "/run/systemd/resolve/stub-resolv.conf";
+        let etc = format!("{directory}/etc");
+        std::fs::create_dir(&etc).unwrap();
+        for entry in std::fs::read_dir("/etc").unwrap() {
+            let entry = entry.unwrap();
+            let copy = format!("{etc}/{}", entry.file_name().to_str().unwrap());
+            // What programs need to look names up; a few are enough.
+            if entry.file_type().unwrap().is_file() && entry.file_name() != "resolv.conf" {
+                let _ = std::fs::copy(entry.path(), copy);
+            }
+        }
+        std::os::unix::fs::symlink(format!("..{REAL}"), format!("{etc}/resolv.conf")).unwrap();
+        run(&["mount", "--bind", &etc, "/etc"]);
+        run(&["mount", "-t", "tmpfs", "tmpfs", "/run"]);
+        std::fs::create_dir_all("/run/systemd/resolve").unwrap();
+        std::fs::write(REAL, "nameserver 127.0.0.1\n").unwrap();
     }
 
     fn report(outcome: &Shared) -> String {
@@ -195,6 +218,10 @@ mod linux {
             let text =
                 format!("HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n");
             return text.into_bytes();
+        }
+        if head.contains("Upgrade: ") {
+            let changed = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nframes";
+            return changed.as_bytes().to_vec();
         }
         if head.contains(" /chunked ") {
             let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\n";

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, LimitName, Step};
+pub use ringfence_gate::Destination;
 pub use ringfence_gate::event::{Attempt, Outcome, Way};
 pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
@@ -334,4 +335,20 @@ pub struct Options {
     /// Skip this step altogether: for tests that show what one layer alone holds.
     #[doc(hidden)]
     pub danger_without: Option<Step>,
+    /// Who sets the session up: for tests that it makes no difference.
+    #[doc(hidden)]
+    pub helper: Helping,
+}
+
+/// Whether a second process helps to set a session up.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Helping {
+    /// On every machine.
+    Always,
+    /// On none.
+    Never,
+    /// Where a processor is free for it.
+    #[default]
+    WherePossible,
 }

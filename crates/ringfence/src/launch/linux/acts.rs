@@ -15,7 +15,9 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, mounts, sockets};
+use ringfence_sys::{
+    Errno, Subject, capabilities, descriptors, keyring, loopback, mounts, sockets,
+};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -42,7 +44,7 @@ pub(super) enum Ready {
     Keyring,
     Landlock(LandlockBuild),
     Limits(Vec<(LimitedResource, Limit)>),
-    /// Joining the network namespace that was begun at birth; its loopback interface is up.
+    /// Bringing up the loopback interface; or joining what a helper did.
     Network,
     Privileges,
     Root(RootBuild),
@@ -72,8 +74,7 @@ impl Ready {
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),
             Self::Limits(limits) => whole(set_limits(subject, limits)),
-            // Only the first process has what there is to join.
-            Self::Network => whole(Err(Errno::INVAL)),
+            Self::Network => whole(loopback::bring_up(subject)),
             Self::Privileges => whole(process::no_new_privs(subject)),
             Self::Root(build) => build
                 .swap(subject)

@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use ringfence_core::plan::{NetworkNamespace, Step};
+use ringfence_core::plan::Step;
 use ringfence_sys::Errno;
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::files::Kind;
@@ -19,6 +19,7 @@ use ringfence_sys::start::StartArea;
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
 use super::gate::{Making, Wanted};
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::seat::{Desk, Seat, Use};
 use crate::launch::Linger;
@@ -81,8 +82,7 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
-        // bubblewrap made what namespaces there are.
-        network: NetworkNamespace::Shared,
+        hands: Hands::One,
         start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,

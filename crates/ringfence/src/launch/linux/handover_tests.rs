@@ -83,7 +83,7 @@ fn inside() -> Inside {
     ];
     Inside {
         boundary: Boundary::PidNamespace,
-        network: NetworkNamespace::Shared,
+        hands: Hands::One,
         start: StartArea::of_this_program().unwrap(),
         acts,
         fail_at: Some(Step::Init),

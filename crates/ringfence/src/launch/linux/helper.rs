@@ -1,4 +1,4 @@
-//! A second pair of hands while a session is set up.
+//! A second pair of hands while a session is set up, where a processor is free for it.
 //!
 //! Two things take the kernel as long as all mounts together, and nobody needs them before the
 //! command starts: making a network namespace, and letting go of the old root. So a helper that
@@ -8,7 +8,6 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use ringfence_core::plan::NetworkNamespace;
 use ringfence_sys::mounts::{self, CoveredRoot};
 use ringfence_sys::namespaces::{self, Namespaces};
 use ringfence_sys::spawn::{Memory, Spawn};
@@ -18,6 +17,39 @@ use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{Kept, Ready, Refused};
+use crate::launch::Helping;
+
+/// Who sets a session up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Hands {
+    /// The first process alone.
+    One,
+    /// A helper makes the network namespace, with which the first process is not born then.
+    Two,
+}
+
+impl Hands {
+    pub(super) fn of(asked: Helping) -> Self {
+        match asked {
+            Helping::Always => Self::Two,
+            Helping::WherePossible if is_worth_it() => Self::Two,
+            Helping::Never | Helping::WherePossible => Self::One,
+        }
+    }
+}
+
+/// Whether a helper would have a processor to itself. On a busy machine it would have to wait for
+/// its turn, and the first process for it.
+fn is_worth_it() -> bool {
+    // The kernel gives loads as fractions of this.
+    const ONE: u64 = 1 << 16;
+    let Ok(ours) = rustix::thread::sched_getaffinity(None) else {
+        return false;
+    };
+    let processors = u64::from(ours.count());
+    let [last_minute, ..] = rustix::system::sysinfo().loads;
+    processors > 1 && last_minute < processors * ONE
+}
 
 /// What the helper is doing.
 pub(super) enum Help {
@@ -31,10 +63,10 @@ pub(super) enum Help {
 
 impl Help {
     /// Begins. Runs in the first process, before it has given anything up.
-    pub(super) fn begin(subject: &Subject, network: NetworkNamespace) -> Result<Self, Errno> {
-        match network {
-            NetworkNamespace::Own => Helper::begin(subject).map(|it| Self::Making(it, None)),
-            NetworkNamespace::Shared => Ok(Self::None),
+    pub(super) fn begin(subject: &Subject, hands: Hands) -> Result<Self, Errno> {
+        match hands {
+            Hands::One => Ok(Self::None),
+            Hands::Two => Helper::begin(subject).map(|it| Self::Making(it, None)),
         }
     }
 

@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use ringfence_core::plan::{NetworkNamespace, Step};
+use ringfence_core::plan::Step;
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::process::{self, Dumpable, Limit, LimitedResource};
@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
 use super::acts::{Kept, Ready};
-use super::helper::Help;
+use super::helper::{Hands, Help};
 use super::seat::Seat;
 use super::wire;
 use crate::launch::Linger;
@@ -35,8 +35,8 @@ use crate::launch::Linger;
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
-    /// Whether a network namespace is still to be made.
-    pub(super) network: NetworkNamespace,
+    /// Who sets the session up.
+    pub(super) hands: Hands,
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
@@ -122,7 +122,7 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
-    let mut help = match Help::begin(subject, inside.network) {
+    let mut help = match Help::begin(subject, inside.hands) {
         Ok(help) => help,
         Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
     };

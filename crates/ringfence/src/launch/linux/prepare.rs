@@ -25,6 +25,7 @@ use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
 use super::gate::{self, Opening};
 use super::held::Held;
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::root::{self, Text};
 use super::running::Running;
@@ -134,13 +135,14 @@ pub fn prepare_with(
         }
     };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
+    let hands = if own_network {
+        Hands::of(options.helper)
+    } else {
+        Hands::One
+    };
     let inside = Inside {
         boundary,
-        network: if own_network {
-            NetworkNamespace::Own
-        } else {
-            NetworkNamespace::Shared
-        },
+        hands,
         start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
@@ -347,9 +349,12 @@ impl Prepared {
         if let Some(bwrap) = self.bwrap.take() {
             return self.spawn_through(bwrap, asked);
         }
-        // The network's is made beside the root, by `network`.
-        let namespaces = self.namespaces.difference(Namespaces::NET);
-        let mut spawn = Spawn::new(Memory::Copied).namespaces(namespaces);
+        let at_birth = match self.inside.hands {
+            Hands::One => self.namespaces,
+            // The helper makes the network's.
+            Hands::Two => self.namespaces.difference(Namespaces::NET),
+        };
+        let mut spawn = Spawn::new(Memory::Copied).namespaces(at_birth);
         if let Some(group) = &self.held.group {
             spawn = spawn.cgroup(group.as_fd());
         }
