@@ -96,6 +96,10 @@ impl Record {
     }
 
     /// Remembers where a run is, so that others can find it.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unused_variables, reason = "only there others can find it")
+    )]
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
         self.about = About {
             project: scene.place.project.as_path().to_owned(),
