@@ -190,6 +190,9 @@ pub(crate) struct SessionArguments {
     #[command(flatten)]
     pub(crate) engine: EngineFlags,
 
+    /// Pass on text and colours only: no titles, clipboards, links, questions or cursor movements.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) sanitize: bool,
     /// Print the plan for the command and start nothing.
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,

@@ -16,4 +16,5 @@ pub mod policy;
 pub mod problem;
 pub mod seccomp;
 pub mod settings;
+pub mod terminal;
 pub mod text;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, LaunchError, Options, Relay, RelayError, Report, Rescue, Signals, StepName,
-    Streams, Timeline,
+    Cause, Command, Filter, LaunchError, Options, Relay, RelayError, Report, Rescue, Shown,
+    Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
@@ -255,7 +255,12 @@ fn session(
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
-    let front = Front::new(job.terminal)?;
+    let shown = if options.sanitize {
+        Shown::Sanitized
+    } else {
+        Shown::AsIs
+    };
+    let mut front = Front::new(job.terminal, shown)?;
     let prepared =
         ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
     let running = prepared.spawn()?;
@@ -275,6 +280,7 @@ fn session(
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
     let waited = match front {
+        Front::Filter(filter) => running.wait_filtering(*filter),
         Front::Signals(signals) => running.wait_passing_signals(&signals),
         Front::Terminal(relay) => running.wait_relaying(*relay),
     };
@@ -283,6 +289,8 @@ fn session(
 
 /// What stands between the caller and the session.
 enum Front {
+    /// What the command prints comes through us; signals are passed on.
+    Filter(Box<Filter>),
     /// The caller's streams are the command's; only signals are passed on.
     Signals(Signals),
     /// The caller's terminal is lent to the session.
@@ -291,14 +299,14 @@ enum Front {
 
 impl Front {
     /// Listens for signals, so nothing may have been started before.
-    fn new(wanted: Terminal) -> Result<Self, LaunchError> {
+    fn new(wanted: Terminal, shown: Shown) -> Result<Self, LaunchError> {
         let refused = |what: &str, source| LaunchError::Prepare {
             what: what.to_owned(),
             source,
         };
         let relay = match wanted {
             Terminal::None => Err(RelayError::NoTerminal),
-            Terminal::IfThere | Terminal::Required => Relay::new(),
+            Terminal::IfThere | Terminal::Required => Relay::new(shown),
         };
         match relay {
             Ok(relay) => {
@@ -307,6 +315,13 @@ impl Front {
                     rescue.map_err(|source| refused("keep the terminal's modes", source))?;
                 restore_on_panic(rescue);
                 Ok(Self::Terminal(Box::new(relay)))
+            }
+            Err(RelayError::NoTerminal)
+                if wanted != Terminal::Required && shown == Shown::Sanitized =>
+            {
+                let filter = Filter::new(shown);
+                let filter = filter.map_err(|source| refused("filter the output", source))?;
+                Ok(Self::Filter(Box::new(filter)))
             }
             Err(RelayError::NoTerminal) if wanted != Terminal::Required => {
                 let signals = Signals::listen();
@@ -320,8 +335,9 @@ impl Front {
         }
     }
 
-    fn streams(&self) -> Streams {
+    fn streams(&mut self) -> Streams {
         match self {
+            Self::Filter(filter) => filter.streams(),
             Self::Signals(_) => Streams::default(),
             Self::Terminal(relay) => relay.streams(),
         }

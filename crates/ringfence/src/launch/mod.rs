@@ -13,15 +13,16 @@ mod linux;
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
-    system_bwrap,
+    Filter, News, Prepared, Relay, RelayError, Rescue, Running, Served, Shown, Signals, prepare,
+    prepare_with, system_bwrap,
 };
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+    Filter, News, Prepared, Relay, RelayError, Rescue, Running, Served, Shown, Signals, prepare,
+    prepare_with,
 };
 
 use std::ffi::OsString;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -392,6 +392,12 @@ enum News {
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 impl Signals {
     const PASSED_ON: [Signal; 7] = [
         Signal::HUP,
@@ -417,7 +423,18 @@ impl Signals {
         Ok(Self(SignalFd::new(mask)?))
     }
 
-    fn pass_on(&self, session: &Running) -> io::Result<()> {
+    /// Takes what has arrived; whether one of these is among it.
+    pub(super) fn any_of(&self, wanted: &[Signal]) -> bool {
+        let mut found = false;
+        while let Ok(Some(arrived)) = self.0.take() {
+            found |= wanted
+                .iter()
+                .any(|signal| signal.as_raw() == arrived.signal);
+        }
+        found
+    }
+
+    pub(super) fn pass_on(&self, session: &Running) -> io::Result<()> {
         while let Some(arrived) = self.0.take()? {
             // What the terminal sends goes to its whole foreground group, the command included.
             if arrived.sent_by == SentBy::Kernel {
