@@ -28,6 +28,12 @@ mod fault_injection;
 #[cfg(test)]
 mod foreign_calls;
 #[cfg(test)]
+mod gate_direct;
+#[cfg(test)]
+mod gate_proxy;
+#[cfg(test)]
+mod gate_robust;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod handles;
@@ -39,6 +45,8 @@ mod init_secrets;
 mod kernel_files;
 #[cfg(test)]
 mod keyring;
+#[cfg(test)]
+mod lifecycle;
 #[cfg(test)]
 mod links_and_renames;
 #[cfg(test)]
@@ -85,6 +93,8 @@ mod symlink_write;
 mod system_ipc;
 #[cfg(test)]
 mod terminal_injection;
+#[cfg(test)]
+mod tracking;
 #[cfg(test)]
 mod unix_sockets;
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub(crate) enum Command {
   ringfence run -- cargo test
   ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
   ringfence run --preset strict --net none -- ./untrusted.sh
+  ringfence run --shell-policy verify -- bash -c 'make test | tail'
   ringfence run --tty -- vim notes.md
   ringfence run --dry-run -v -- make         print the plan and start nothing")]
     #[command(override_usage = "ringfence run [FLAGS] [--] COMMAND [ARGUMENT]...")]
@@ -90,20 +91,29 @@ Exit status: 0 if it is allowed, 1 if not. It is advice in front of the sandbox,
 through it.")]
     Check(Check),
     /// Answer an agent's question before it runs a command, in that agent's own format
-    #[command(
-        after_help = "Example, as a hook that gets the question on standard input:
-  ringfence hook claude-code --rules verify"
-    )]
-    Hook {
-        /// Whose format.
-        #[arg(value_name = "AGENT")]
-        agent: ringfence_shell::hook::Agent,
-        /// Which rules to judge by.
-        #[arg(long, value_name = "RULES", default_value = "default")]
-        rules: ringfence_shell::RuleSet,
-    },
+    #[command(after_help = "Examples:
+  ringfence hook install claude-code --print   what would change in its settings
+  ringfence hook install claude-code           let it ask before every shell command
+  ringfence hook claude-code --rules verify    what it calls: question on standard input
+
+A question that is not understood ends with status 2, which agents take for a no.")]
+    Hook(Hook),
     /// Show, check and describe settings
     Settings(Settings),
+    /// Show the sessions that run, end one, and remove what killed ones left
+    #[command(after_help = "Examples:
+  ringfence run --linger --name web -- npm run dev
+  ringfence sessions list
+  ringfence sessions kill web
+
+Exit status: 0 if it was done, 1 if not.")]
+    Sessions(Sessions),
+    /// Show what happened in sessions: starts, ends, refusals and denials
+    #[command(after_help = "Examples:
+  ringfence log
+  ringfence log --follow --session web
+  ringfence log --json | jq 'select(.event == \"end\")'")]
+    Log(Log),
     /// Print a completion script for a shell
     #[command(after_help = "Example:
   ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence")]
@@ -117,6 +127,47 @@ through it.")]
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
+}
+
+/// `ringfence sessions`.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Sessions {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Print the sessions that run: name, age, processes, memory, project and command
+    List {
+        /// Answer in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// End sessions now, with everything in them
+    Kill {
+        /// By name, or by id.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
+    /// Remove what is left of sessions whose supervisor was killed; every start does the same
+    Clean,
+}
+
+/// `ringfence log`.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// Go on and print what happens from now on.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only of one session, by name or by id.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+    /// Print the lines as they are written: JSON.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
 /// `ringfence check`.
@@ -146,6 +197,54 @@ pub(crate) struct Run {
     pub(crate) arguments: RunArguments,
 }
 
+/// `ringfence hook`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Hook {
+    /// Whose format: claude-code, codex, gemini or generic.
+    #[arg(value_name = "AGENT", required = true)]
+    pub(crate) agent: Option<ringfence_shell::hook::Agent>,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub(crate) command: Option<HookCommand>,
+}
+
+/// What to do with an agent's settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Write the hook into an agent's settings
+    Install(HookInstall),
+    /// Take the hook out of an agent's settings
+    Uninstall(HookChange),
+}
+
+/// `ringfence hook install`.
+#[derive(Args, Debug)]
+pub(crate) struct HookInstall {
+    #[command(flatten)]
+    pub(crate) change: HookChange,
+    /// Which rules to judge by: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", default_value = "default")]
+    pub(crate) rules: ringfence_shell::RuleSet,
+}
+
+/// `ringfence hook uninstall`.
+#[derive(Args, Debug)]
+pub(crate) struct HookChange {
+    /// Whose settings: claude-code, codex or gemini.
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: ringfence_shell::hook::Agent,
+    /// The settings file, instead of the user's own.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Show the change and make none.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
 /// `ringfence run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
@@ -155,6 +254,12 @@ pub(crate) struct RunArguments {
     /// Give it a terminal of its own, for programs that draw on the screen.
     #[arg(short, long, help_heading = "Terminal")]
     pub(crate) tty: bool,
+    /// Let background processes live on when the command has ended, until the session is ended by name.
+    #[arg(long, conflicts_with_all = ["dry_run", "tty"], help_heading = "Session")]
+    pub(crate) linger: bool,
+    /// Where the supervisor of a lingering session says how its command ended.
+    #[arg(long, value_name = "N", hide = true, requires = "linger")]
+    pub(crate) lingering: Option<u32>,
 
     /// The command and its arguments.
     #[arg(
@@ -189,6 +294,13 @@ pub(crate) struct SessionArguments {
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) engine: EngineFlags,
+
+    /// What the session is called in `ringfence sessions`; made from the command if not given.
+    #[arg(long, value_name = "NAME", value_parser = session_name, help_heading = "Session")]
+    pub(crate) name: Option<String>,
+    /// Read the command first, and start it only if these rules allow it: default, relaxed or verify.
+    #[arg(long, value_name = "RULES", help_heading = "Policy")]
+    pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
 
     /// Pass on text and colours only: no titles, clipboards, links, questions or cursor movements.
     #[arg(long, help_heading = "Output")]
@@ -325,7 +437,7 @@ pub(crate) struct Show {
 }
 
 /// Where the policy starts from.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PlaceFlags {
     /// Where the policy starts from.
@@ -442,6 +554,17 @@ fn level() -> impl TypedValueParser<Value = Level> {
         "landlock" => Level::Landlock,
         _ => Level::Namespaces,
     })
+}
+
+fn session_name(name: &str) -> Result<String, &'static str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) {
+        return Err("a name has 1 to 64 characters and begins with a letter or a number");
+    }
+    if !name.bytes().all(plain) {
+        return Err("a name is made of letters, numbers, `-`, `_` and `.`");
+    }
+    Ok(name.to_owned())
 }
 
 fn variable(name: &str) -> Result<String, &'static str> {

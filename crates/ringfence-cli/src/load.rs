@@ -5,8 +5,9 @@ use std::path::Path;
 use ringfence::load::Loaded;
 use ringfence::place::{Lookout, PlaceError, Project, Surroundings};
 use ringfence_core::origin::Layer;
-use ringfence_core::policy::{Complaint, Place, Policy};
+use ringfence_core::policy::{Complaint, Found, Place, Policy, Seen};
 use ringfence_core::settings::Kind;
+use ringfence_shell::Rules;
 
 use crate::args::PlaceFlags;
 use crate::exit::Exit;
@@ -62,6 +63,27 @@ impl Scene {
     }
 }
 
+/// The rules for shell commands that hold where a command would run: here, or in `directory`. What is
+/// wrong with the settings is said here.
+pub(crate) fn shell_rules(kind: Kind, directory: Option<&Path>) -> Result<Rules, Exit> {
+    let lookout = Lookout::new();
+    let flags = PlaceFlags::default();
+    let mut surroundings = Surroundings::of_process(&lookout).map_err(misplaced)?;
+    // The agent says where; a place that is none leaves us where we are.
+    if let Some(Seen::At(directory, Found::Directory)) = directory
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| lookout.look(directory))
+    {
+        surroundings.current = directory;
+    }
+    let place = place(&surroundings, kind, Purpose::Answer, &flags, &lookout).map_err(misplaced)?;
+    let loaded = Loaded::read(&surroundings, &place);
+    loaded.shell_rules().map_err(|mistakes| {
+        tell(&diagnostics::render(&mistakes, Colour::of_errors()));
+        Exit::Usage
+    })
+}
+
 /// What a place is looked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Purpose {
@@ -78,24 +100,38 @@ pub(crate) fn find(
     flags: &PlaceFlags,
     lookout: &Lookout,
 ) -> Result<(Surroundings, Place), Exit> {
+    let found = Surroundings::of_process(lookout).and_then(|surroundings| {
+        let place = place(&surroundings, kind, purpose, flags, lookout)?;
+        Ok((surroundings, place))
+    });
+    found.map_err(misplaced)
+}
+
+fn place(
+    surroundings: &Surroundings,
+    kind: Kind,
+    purpose: Purpose,
+    flags: &PlaceFlags,
+    lookout: &Lookout,
+) -> Result<Place, PlaceError> {
     let project = match &flags.project {
         Some(path) => Project::Named(path),
         None => Project::Nearest,
     };
-    let found = Surroundings::of_process(lookout).and_then(|surroundings| {
-        let place = match surroundings.place(kind, project, lookout) {
-            Err(error @ PlaceError::TooWide { .. }) if purpose == Purpose::Answer => {
-                tell(&format!(
-                    "note: {error}; this answers as `--project .` would\n"
-                ));
-                surroundings.place(kind, Project::Named(Path::new(".")), lookout)?
-            }
-            found => found?,
-        };
-        Ok((surroundings, place))
-    });
-    found.map_err(|error: PlaceError| {
-        complain(&error.to_string(), Some(error.help()));
-        Exit::Usage
-    })
+    match surroundings.place(kind, project, lookout) {
+        Err(error @ PlaceError::TooWide { .. }) if purpose == Purpose::Answer => {
+            tell(&format!(
+                "note: {error}; this answers as `--project .` would\n"
+            ));
+            let here = surroundings.current.as_path();
+            surroundings.place(kind, Project::Named(here), lookout)
+        }
+        found => found,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of `map_err`")]
+fn misplaced(error: PlaceError) -> Exit {
+    complain(&error.to_string(), Some(error.help()));
+    Exit::Usage
 }

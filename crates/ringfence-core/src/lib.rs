@@ -8,13 +8,16 @@
 //! [`plan`], one noun for each stage and one verb between.
 #![forbid(unsafe_code)]
 
+pub mod cleanup;
 pub mod host;
 pub mod origin;
 pub mod path;
 pub mod plan;
 pub mod policy;
 pub mod problem;
+pub mod seatbelt;
 pub mod seccomp;
 pub mod settings;
 pub mod terminal;
 pub mod text;
+pub mod wsl;

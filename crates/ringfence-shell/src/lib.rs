@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod argv;
 mod code;
 mod decide;
 mod device;
@@ -33,6 +34,7 @@ pub mod hook;
 mod index;
 mod interpreters;
 mod ir;
+mod judge;
 mod lower;
 mod parse;
 mod read;
@@ -42,12 +44,14 @@ mod span;
 mod verify;
 mod writes;
 
+pub use argv::command_line;
 pub use code::Code;
 pub use decide::{RuleSet, UnknownRuleSet, Verdict, decide};
 pub use ir::{
     Assignment, Block, BlockKind, Command, Dialect, Finding, Hole, HoleKind, IR_VERSION, Ir,
     Redirection, RedirectionKind, Word, Yields,
 };
+pub use judge::{Judgement, judge};
 pub use refusal::{Refusal, RefusalKind};
 pub use rules::{Action, Answer, Element, Rule, RuleError, Rules};
 pub use span::Span;

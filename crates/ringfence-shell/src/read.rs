@@ -50,7 +50,7 @@ fn read(text: &[u8], length: u32, out: &mut Builder) -> Result<(), Refusal> {
         end: length,
     };
     let script = out.open(BlockKind::Script, whole, 0);
-    parse::parse(text, Base::Text, Reader::Bash, 0, script, out)?;
+    parse::parse(text, Base::At(0), Reader::Bash, 0, script, out)?;
     if !text.is_ascii() {
         let turned = characters
             .char_indices()
@@ -61,5 +61,5 @@ fn read(text: &[u8], length: u32, out: &mut Builder) -> Result<(), Refusal> {
             out.find(Code::Lookalike, Span { start, end });
         }
     }
-    lower(out)
+    lower(text, out)
 }

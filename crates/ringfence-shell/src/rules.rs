@@ -28,6 +28,9 @@ pub struct Rule {
     /// Commands that the rule must not match; checked when it is loaded.
     #[serde(default, rename = "not_match", skip_serializing_if = "Vec::is_empty")]
     pub not_matches: Vec<String>,
+    /// Where it was written, for messages; not part of the written form.
+    #[serde(skip)]
+    pub origin: Option<String>,
 }
 
 /// What a rule does.
@@ -115,6 +118,9 @@ pub struct Answer {
     /// The reason that the rule gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
+    /// Where the rule was written, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// How a command stands to a prefix.
@@ -176,6 +182,7 @@ impl Rules {
                         rule: rule_index,
                         span: command.span,
                         justification: rule.justification.clone(),
+                        origin: rule.origin.clone(),
                     });
                 }
             }

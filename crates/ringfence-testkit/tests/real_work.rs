@@ -185,6 +185,82 @@ mod tests {
         });
     }
 
+    /// Writes a wheel with one module: an archive with three files of text.
+    const WHEEL: &str = "import zipfile\n\
+        name = 'halver-1.0.dist-info/'\n\
+        with zipfile.ZipFile('halver-1.0-py3-none-any.whl', 'w') as wheel:\n\
+        \x20   wheel.writestr('halver.py', 'def half(n):\\n    return n // 2\\n')\n\
+        \x20   wheel.writestr(name + 'METADATA', 'Metadata-Version: 2.1\\nName: halver\\nVersion: 1.0\\n')\n\
+        \x20   wheel.writestr(name + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n\
+        \x20   wheel.writestr(name + 'RECORD', '')\n";
+
+    #[test]
+    fn pip_installs_a_wheel_and_pytest_uses_it() {
+        for_each_user(binaries!(), |world| {
+            let needed = ["-c", "import ensurepip, pytest"];
+            if Done::of(world.command(PYTHON).args(needed)).status != 0 {
+                not_run("ensurepip and pytest of the system's python3");
+                return;
+            }
+            fs::write(world.project("wheel.py"), WHEEL).unwrap();
+            fs::write(
+                world.project("test_work.py"),
+                "import halver\ndef test_half(tmp_path):\n    (tmp_path / 'out').write_text(str(halver.half(84)))\n    \
+                 assert (tmp_path / 'out').read_text() == '42'\n",
+            )
+            .unwrap();
+            world.own();
+            let script = format!(
+                "{PYTHON} wheel.py && {PYTHON} -m venv --system-site-packages env && . env/bin/activate\n\
+                 pip install --quiet --disable-pip-version-check --no-index halver-1.0-py3-none-any.whl\n\
+                 python -m pytest -q test_work.py"
+            );
+            let done = works(world, &world.setup(), &script);
+            let passed = done.lines.iter().any(|line| line.starts_with("1 passed"));
+            assert!(passed, "{:?} {}", done.lines, done.stderr);
+        });
+    }
+
+    #[test]
+    fn npm_installs_what_is_locked_and_tests() {
+        for_each_user(binaries!(), |world| {
+            if !installed(world, "npm") {
+                return;
+            }
+            for (file, text) in [
+                ("dep/package.json", r#"{"name":"halver","version":"1.0.0"}"#),
+                ("dep/index.js", "module.exports = (n) => n / 2;"),
+                (
+                    "package.json",
+                    r#"{"name":"work","version":"1.0.0","scripts":{"test":"node --test"},
+                        "dependencies":{"halver":"file:halver-1.0.0.tgz"}}"#,
+                ),
+                (
+                    "work.test.js",
+                    "const test = require('node:test'); const assert = require('node:assert');\n\
+                     test('halves', () => assert.equal(require('halver')(84), 42));\n",
+                ),
+            ] {
+                let path = world.project(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            world.own();
+            // The lock file and the cache are the host's work.
+            let host = "set -e; cd dep; npm pack --silent --offline --pack-destination ..; cd ..; rm -r dep\n\
+                        npm install --silent --package-lock-only --offline";
+            let mut command = world.command("sh");
+            Done::of(command.args(["-c", host]).current_dir(world.project(""))).assert_status(0);
+            let done = works(world, &world.setup(), "npm ci --offline && npm test");
+            assert!(
+                done.stderr.is_empty(),
+                "npm is not content: {}",
+                done.stderr
+            );
+            assert!(world.project("node_modules/halver/index.js").is_file());
+        });
+    }
+
     #[test]
     fn node() {
         for_each_user(binaries!(), |world| {

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::launch::{
-    self, Given, LaunchError, NewTerminal, Options, Report, Size, Stream, Streams,
+    self, Decider, Given, LaunchError, NewTerminal, Options, Report, Size, Stream, Streams,
 };
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::Running;
@@ -108,6 +109,7 @@ pub struct Command {
     variables: Vec<(OsString, OsString)>,
     streams: [Option<Stdio>; 3],
     terminal: Option<Size>,
+    decider: Option<Arc<dyn Decider>>,
     kept: usize,
 }
 
@@ -144,6 +146,7 @@ impl Command {
             variables: Vec::new(),
             streams: [const { None }; 3],
             terminal: None,
+            decider: None,
             kept: KEPT,
         }
     }
@@ -238,6 +241,35 @@ impl Command {
     /// ```
     pub fn pty(&mut self, size: Size) -> &mut Self {
         self.terminal = Some(size);
+        self
+    }
+
+    /// Has somebody asked about hosts that the policy does not list, while the connection is held.
+    ///
+    /// Only where the policy lists hosts at all is there a network to ask about. Silence means no.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// use ringfence::launch::{Answer, Decider, Destination};
+    /// # use ringfence::{Policy, Sandbox};
+    ///
+    /// #[derive(Debug)]
+    /// struct Colleague;
+    ///
+    /// impl Decider for Colleague {
+    ///     fn decide(&self, destination: &Destination) -> Answer {
+    ///         if destination.to_string() == "docs.rs:443" { Answer::Allow } else { Answer::Deny }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = Sandbox::new(Policy::agent(".").host("crates.io"))?;
+    /// let report = sandbox.command("cargo").arg("doc").asking(Arc::new(Colleague)).status()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn asking(&mut self, decider: Arc<dyn Decider>) -> &mut Self {
+        self.decider = Some(decider);
         self
     }
 
@@ -351,6 +383,10 @@ impl Command {
             Options::default(),
             given,
         )?;
+        let prepared = match &self.decider {
+            Some(decider) => prepared.asking(Arc::clone(decider)),
+            None => prepared,
+        };
         Ok(Running::new(prepared.serve()?, ends))
     }
 

@@ -21,7 +21,7 @@
 //! [`shim::run_if_asked`]. With the feature `tokio` sessions can be waited for on its runtime.
 //!
 //! Below that, this crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
-//! it is called from ([`place`]), reads settings ([`load`]), asks the host what it can enforce
+//! it is called from ([`place`]), reads settings ([`load`], [`shell`]), asks the host what it can enforce
 //! ([`probe`]), plans for it ([`planned`]) and starts commands ([`launch`]).
 //!
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
@@ -30,11 +30,15 @@
 #[cfg(all(unix, feature = "tokio"))]
 mod asynchronous;
 #[cfg(unix)]
+pub mod audit;
+#[cfg(unix)]
 mod command;
 #[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
 pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod linger;
 #[cfg(unix)]
 pub mod load;
 #[cfg(unix)]
@@ -55,8 +59,13 @@ pub mod report;
 mod sandbox;
 #[cfg(unix)]
 mod session;
+#[cfg(target_os = "linux")]
+pub mod sessions;
+pub mod shell;
 #[cfg(unix)]
 pub mod shim;
+#[cfg(target_os = "linux")]
+mod track;
 
 pub use ringfence_core as core;
 

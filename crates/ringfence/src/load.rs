@@ -15,11 +15,12 @@ use ringfence_core::problem::{Problem, Severity};
 use ringfence_core::settings::{
     Base, Keys, LARGEST_FILE, SettingPath, Settings, SettingsFile, has_errors,
 };
+use ringfence_shell::Rules;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::place::{Lookout, OS, Surroundings};
-use crate::programs;
+use crate::{programs, shell};
 
 /// Where a project keeps its settings, below its root.
 pub const PROJECT_SETTINGS: [&str; 2] = [".ringfence", "settings.json"];
@@ -248,18 +249,42 @@ impl Loaded {
     /// Every mistake of the files and variables; or, if those have none, everything that cannot
     /// be carried out. No policy is made from settings with a mistake in them.
     pub fn resolve(&self, place: &Place, lookout: &Lookout) -> Result<Policy, Vec<Mistake<'_>>> {
-        let unsound = self.files.iter().any(|file| match &file.content {
+        if self.is_unsound() || !self.variables.is_empty() {
+            return Err(self.mistakes());
+        }
+        let look = |path: &Path| lookout.look(path);
+        let resolved = programs::resolve(&self.settings, place, &look);
+        let checked = resolved.and_then(|policy| {
+            shell::rules(policy.shell_rules())?;
+            Ok(policy)
+        });
+        checked.map_err(|complaints| self.located(complaints))
+    }
+
+    /// The rules for shell commands alone, for whoever judges a command and starts none.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of the files, and every rule whose examples do not hold.
+    pub fn shell_rules(&self) -> Result<Rules, Vec<Mistake<'_>>> {
+        if self.is_unsound() {
+            return Err(self.mistakes());
+        }
+        shell::rules(&self.settings.shell_rules().rules)
+            .map_err(|complaints| self.located(complaints))
+    }
+
+    fn is_unsound(&self) -> bool {
+        self.files.iter().any(|file| match &file.content {
             Content::Missing => false,
             Content::Read { problems, .. } => has_errors(problems),
             Content::Unreadable(_) => true,
-        });
-        if unsound || !self.variables.is_empty() {
-            return Err(self.mistakes());
-        }
-        programs::resolve(&self.settings, place, &|path| lookout.look(path)).map_err(|complaints| {
-            let complaints = complaints.into_iter();
-            complaints.map(|complaint| self.locate(complaint)).collect()
         })
+    }
+
+    fn located(&self, complaints: Vec<Complaint>) -> Vec<Mistake<'_>> {
+        let complaints = complaints.into_iter();
+        complaints.map(|complaint| self.locate(complaint)).collect()
     }
 
     /// The place in a file that a complaint speaks of, if it speaks of one.

@@ -15,9 +15,11 @@ use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, Plan, Step};
 use ringfence_core::policy::{Ignored, Policy};
+use ringfence_shell::{Judgement, RuleSet};
 use serde::{Serialize, Serializer};
 
-use crate::launch::{Cause, NameFound, Report};
+use crate::audit::Denial;
+use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
 /// The version of the format.
@@ -47,6 +49,21 @@ pub struct Planned {
     pub gaps: Vec<Gap>,
     /// What a project's file asked for and did not get.
     pub ignored: Vec<Ignored>,
+    /// What was said of the command before it was started, if it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_policy: Option<ShellPolicy>,
+}
+
+/// What the shell policy said of a command.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShellPolicy {
+    /// The rules it was judged by, besides those of the settings.
+    pub rules: RuleSet,
+    /// The command as it was read; places are bytes of it.
+    pub command: String,
+    /// What was said.
+    #[serde(flatten)]
+    pub judgement: Judgement,
 }
 
 impl Planned {
@@ -57,6 +74,7 @@ impl Planned {
             guarantee: Some(guarantee(plan)),
             gaps: plan.gaps().to_vec(),
             ignored: policy.ignored().to_vec(),
+            shell_policy: None,
         }
     }
 }
@@ -101,6 +119,12 @@ pub struct End<'a> {
     pub exit_status: u8,
     /// Protected names that appeared, and where they were put.
     pub names: Vec<Name<'a>>,
+    /// What ringfence itself did not let the session have.
+    pub denials: &'a [Denial],
+    /// What it tried to reach through the network gate.
+    pub network: Vec<Attempted<'a>>,
+    /// How many more attempts there were than are listed.
+    pub network_not_kept: u64,
     /// How long each step of the launch took.
     pub timeline: Vec<Took>,
     /// When it started.
@@ -121,6 +145,9 @@ impl<'a> End<'a> {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
+            denials: &report.denials,
+            network: report.network.attempts.iter().map(Attempted::new).collect(),
+            network_not_kept: report.network.not_kept,
             timeline: report.timeline.iter().map(took).collect(),
             started: Time(report.started),
             ended: Time(report.ended),
@@ -165,11 +192,29 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    fn new(found: &'a NameFound) -> Self {
+    /// From what the session's supervisor found.
+    pub fn new(found: &'a NameFound) -> Self {
         Self {
             path: Text(found.path.as_os_str()),
             moved_to: found.moved_to.as_deref().map(|path| Text(path.as_os_str())),
         }
+    }
+}
+
+/// What a session tried to reach, and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Attempted<'a> {
+    /// When it began.
+    pub time: Time,
+    /// The rest.
+    #[serde(flatten)]
+    pub attempt: &'a Attempt,
+}
+
+impl<'a> Attempted<'a> {
+    fn new(attempt: &'a Attempt) -> Self {
+        let time = Time(attempt.at);
+        Self { time, attempt }
     }
 }
 
@@ -404,6 +449,7 @@ fn copy_of(number: u32) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::Network;
     use std::os::unix::fs::symlink;
 
     fn report(cause: Cause) -> Report {
@@ -415,6 +461,8 @@ mod tests {
                 path: PathBuf::from("/p/.envrc"),
                 moved_to: None,
             }],
+            denials: Vec::new(),
+            network: Network::default(),
             timeline: vec![(Step::Root, Duration::from_micros(1500))],
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
             ended: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_001),
@@ -447,6 +495,9 @@ mod tests {
                 "status": 125,
                 "exit_status": 125,
                 "names": [{"path": "/p/.envrc", "moved_to": null}],
+                "denials": [],
+                "network": [],
+                "network_not_kept": 0,
                 "timeline": [{"step": "root", "microseconds": 1500}],
                 "started": "2023-11-14T22:13:20.123Z",
                 "ended": "2023-11-14T22:13:21.000Z",

@@ -1,16 +1,17 @@
 //! `ringfence check`.
 
-use std::fmt::Write as _;
 use std::io::Read as _;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use ringfence_core::text::{is_hidden, printable, printable_path};
-use ringfence_shell::{Code, Command, Ir, MAX_TEXT, Verdict, WriteTarget, decide, write_targets};
+use ringfence_core::settings::Kind;
+use ringfence_core::text::printable_path;
+use ringfence_shell::{Code, Command, Ir, Judgement, MAX_TEXT, WriteTarget, judge, write_targets};
 use serde::Serialize;
 
 use crate::args::Check;
 use crate::exit::Exit;
+use crate::load::shell_rules;
 use crate::output::{Colour, answer, answer_exactly, answer_json, complain};
+use crate::print::{ir, judgement};
 
 /// The answer, for programs.
 #[derive(Serialize)]
@@ -18,7 +19,7 @@ struct Record<'a> {
     version: u32,
     rules: &'static str,
     #[serde(flatten)]
-    verdict: &'a Verdict,
+    judgement: &'a Judgement,
     codes: Vec<Code>,
     commands: &'a [Command],
     write_targets: &'a [WriteTarget],
@@ -26,25 +27,26 @@ struct Record<'a> {
 
 pub(super) fn run(arguments: &Check) -> Result<Exit, Exit> {
     let text = text(arguments)?;
-    let ir = Ir::from_bash(&text);
-    let verdict = decide(&ir, arguments.rules);
-    let targets = write_targets(&ir);
+    let rules = shell_rules(Kind::Tool, None)?;
+    let read = Ir::from_bash(&text);
+    let judged = judge(&read, arguments.rules, &rules);
+    let targets = write_targets(&read);
     let written = if arguments.json {
         answer_json(&Record {
             version: 1,
             rules: arguments.rules.name(),
-            verdict: &verdict,
-            codes: ir.codes(),
-            commands: &ir.commands,
+            judgement: &judged,
+            codes: read.codes(),
+            commands: &read.commands,
             write_targets: &targets,
         })
     } else {
         if arguments.explain {
-            answer(&listing(&ir, &targets));
+            answer(&ir::tree(&read, &targets));
         }
-        person(&text, arguments, &verdict)
+        person(&text, arguments, &judged)
     };
-    if written == Exit::Success && !verdict.is_allow() {
+    if written == Exit::Success && !judged.is_allow() {
         return Ok(Exit::No);
     }
     Ok(written)
@@ -83,75 +85,14 @@ fn text(arguments: &Check) -> Result<String, Exit> {
     })
 }
 
-fn person(text: &str, arguments: &Check, verdict: &Verdict) -> Exit {
-    let rules = arguments.rules.name();
-    let Verdict::Deny {
-        code,
-        span,
-        message,
-        instead,
-    } = verdict
-    else {
-        return answer(&format!("allowed by the {rules} rules\n"));
-    };
-    let renderer = match Colour::of_answers() {
-        Colour::Some => Renderer::styled(),
-        Colour::None => Renderer::plain(),
-    };
+fn person(text: &str, arguments: &Check, judged: &Judgement) -> Exit {
+    let rules = arguments.rules;
     let name = arguments
         .file
         .as_deref()
         .map_or_else(|| "command".to_owned(), printable_path);
-    let title = format!(
-        "denied by the {rules} rules: {} ({code})",
-        printable(message)
-    );
-    let title = Level::ERROR.primary_title(title);
-    let help = Level::HELP.message(printable(instead));
-    let place = [span.start, span.end].map(|offset| usize::try_from(offset).unwrap_or(text.len()));
-    // Only where every character is what it seems can a place be pointed at.
-    let seems = |character: char| matches!(character, '\n' | '\t') || !is_hidden(character);
-    let group = if text.chars().all(seems) {
-        let here = AnnotationKind::Primary
-            .span(place[0]..place[1])
-            .label("here");
-        let snippet = Snippet::source(text).path(name).annotation(here);
-        title.element(snippet).element(help)
-    } else {
-        title.element(help)
-    };
-    answer_exactly(&format!("{}\n", renderer.render(&[group])))
-}
-
-/// Everything that could run, and what it would write.
-fn listing(ir: &Ir, targets: &[WriteTarget]) -> String {
-    let mut out = String::from("could run\n");
-    for command in &ir.commands {
-        let words: Vec<String> = command
-            .words
-            .iter()
-            .map(|word| {
-                word.literal()
-                    .map_or_else(|| "<computed>".to_owned(), printable)
-            })
-            .collect();
-        let _ = writeln!(
-            out,
-            "  {}..{}  {}",
-            command.span.start,
-            command.span.end,
-            words.join(" ")
-        );
+    match judgement::objection(judged, rules, &name, text, Colour::of_answers()) {
+        Some(objection) => answer_exactly(&objection),
+        None => answer(&format!("allowed by the {rules} rules\n")),
     }
-    out.push_str("would write\n");
-    for target in targets {
-        let path = target
-            .path
-            .as_deref()
-            .map_or_else(|| "<computed>".to_owned(), printable);
-        let _ = writeln!(out, "  {}..{}  {path}", target.span.start, target.span.end);
-    }
-    let codes: Vec<String> = ir.codes().iter().map(ToString::to_string).collect();
-    let _ = writeln!(out, "codes\n  {}", codes.join(" "));
-    out
 }

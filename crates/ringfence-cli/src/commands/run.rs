@@ -1,20 +1,24 @@
 //! `ringfence run`.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, Filter, LaunchError, Options, Relay, RelayError, Report, Rescue, Shown,
-    Signals, StepName, Streams, Timeline,
+    Cause, Command, Filter, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
+    Rescue, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::{Engine, Feature, Plan, compile};
+use ringfence_core::plan::{Feature, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
 
-use super::host_facts;
+use super::judged::Judged;
+#[cfg(target_os = "linux")]
+use super::linger;
+use super::{host_facts, with_causes};
 use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
 use crate::flags::Flags;
@@ -29,6 +33,10 @@ use crate::record::Record;
 const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if arguments.linger && arguments.lingering.is_none() {
+        return linger::in_front();
+    }
     let terminal = if arguments.tty {
         Terminal::Required
     } else {
@@ -39,6 +47,12 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
         flags: &arguments.session,
         command: &arguments.command,
         terminal,
+        linger: if arguments.linger {
+            Linger::Yes
+        } else {
+            Linger::No
+        },
+        lingering: arguments.lingering,
     })
 }
 
@@ -49,6 +63,13 @@ pub(super) struct Job<'a> {
     pub(super) flags: &'a SessionArguments,
     pub(super) command: &'a [OsString],
     pub(super) terminal: Terminal,
+    pub(super) linger: Linger,
+    /// Where whoever waits for the command of a lingering session listens.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only there anything lingers")
+    )]
+    pub(super) lingering: Option<u32>,
 }
 
 /// Whether a command gets a terminal of its own.
@@ -71,6 +92,11 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
             return Exit::Refused.into();
         }
     };
+    #[cfg(target_os = "linux")]
+    match linger::behind(job.lingering) {
+        Ok(behind) => record.behind = behind,
+        Err(exit) => return exit.into(),
+    }
     match prepare(job, &mut record) {
         Ok(Ran::Command(report)) => {
             record.end(&report);
@@ -106,7 +132,19 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             engine: Some(&arguments.engine),
         },
     )?;
-    let policy = scene.policy()?;
+    // Both live as long as the process: giving them back piece by piece would be the last thing
+    // between the command's end and ours.
+    let scene = ManuallyDrop::new(scene);
+    let policy = ManuallyDrop::new(scene.policy()?);
+    if let Some(rules) = arguments.shell_policy {
+        let judged = Judged::new(job.command, rules, &policy)?;
+        let objection = judged.objection();
+        record.judged(judged);
+        if let Some(objection) = objection {
+            record.because(objection);
+            return Err(Exit::Refused);
+        }
+    }
     if arguments.dry_run {
         let choice = arguments.engine.engine;
         // The plan that a launch would begin with, or the one of another host.
@@ -138,6 +176,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
+    record.scene(&scene, job.flags.name.as_deref(), job.command);
     launch(&policy, job, record).map(Ran::Command)
 }
 
@@ -181,13 +220,13 @@ fn refuse(planned: &Planned) {
     tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
 }
 
-/// Said whenever nothing of the kernel's holds a session together.
-const TRACKED_BY_DESCENT: &str = "ringfence: nothing is restricted, and processes are tracked by descent only: a command that kills the session's first process can leave others behind\n";
+/// Said whenever nothing but descent holds a session together.
+const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent only: a command that kills the session's first process can leave others behind (`ringfence doctor` says why there is no cgroup)\n";
 
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report, Exit> {
     let options = job.flags;
-    let mut planned = Planned::new(policy, options.engine.engine);
+    let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
     // Twice at most: a plan that was made thoroughly is never reconsidered.
     let report = loop {
         record.planned(policy, planned.plan());
@@ -201,7 +240,7 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
             record.because("this host cannot enforce the policy");
             return Err(Exit::Refused);
         }
-        if planned.plan().engine() == Engine::Track {
+        if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);
         }
         let refusal = match session(policy, planned.plan(), job, record) {
@@ -212,7 +251,7 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
             record.because(with_causes(&refusal));
             return Err(explain_refusal(&refusal));
         };
-        planned = again;
+        planned = ManuallyDrop::new(again);
     };
     for name in &report.names {
         let shown = printable_path(&name.path);
@@ -226,10 +265,46 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
             ),
         });
     }
-    if report.cause == Cause::WallTime {
-        tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+    say_refused(&report);
+    match report.cause {
+        Cause::WallTime => {
+            tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+        }
+        Cause::Limit { limit, .. } => tell(&format!(
+            "ringfence: ended, since it used more than its limit (`--limit {limit}=...`)\n"
+        )),
+        _ => {}
     }
     Ok(report)
+}
+
+/// How many refused hosts are named after a run.
+const MOST_REFUSED: usize = 5;
+
+/// Names the hosts that were refused: a program often says only that something did not work.
+fn say_refused(report: &Report) {
+    let mut hosts: Vec<String> = Vec::new();
+    for attempt in &report.network.attempts {
+        let host = match attempt.port {
+            0 => attempt.host.clone(),
+            port => format!("{}:{port}", attempt.host),
+        };
+        if attempt.verdict == Outcome::Refused && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    let Some(shown) = hosts.chunks(MOST_REFUSED).next() else {
+        return;
+    };
+    let more = match hosts.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!(
+        "ringfence: refused on the network: {}{more} (`--allow-host` lets a host through)\n",
+        shown.join(", ")
+    );
+    tell(&visible(&text));
 }
 
 fn session(
@@ -252,6 +327,11 @@ fn session(
         environment: std::env::vars_os().collect(),
     };
     let mut asked = Options::default();
+    #[cfg(target_os = "linux")]
+    {
+        asked.registry = record.registry(plan);
+    }
+    asked.linger = job.linger;
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
@@ -264,7 +344,7 @@ fn session(
     let prepared =
         ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
     let running = prepared.spawn()?;
-    record.start(&running, job.command, &command.directory);
+    record.start(&running, job.command, &command.directory, plan);
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let (rule, lost) = (&gap.rule, &gap.lost);
@@ -273,14 +353,27 @@ fn session(
         }
     }
     if options.verbose > 0 {
-        tell(&format!("ringfence: {} holds\n", plan.engine()));
+        tell(&format!(
+            "ringfence: {} holds, tracked by {}\n",
+            plan.engine(),
+            plan.tracking()
+        ));
     }
     let timeline = running.timeline().iter();
     for (step, took) in timeline.filter(|_| options.verbose > 1) {
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
+    #[cfg(target_os = "linux")]
     let waited = match front {
-        Front::Filter(filter) => running.wait_filtering(*filter),
+        Front::Filter(filter, signals) => {
+            running.wait_filtering_observed(*filter, &signals, record)
+        }
+        Front::Signals(signals) => running.wait_passing_signals_observed(&signals, record),
+        Front::Terminal(relay) => running.wait_relaying_observed(*relay, record),
+    };
+    #[cfg(not(target_os = "linux"))]
+    let waited = match front {
+        Front::Filter(filter, signals) => running.wait_filtering(*filter, &signals),
         Front::Signals(signals) => running.wait_passing_signals(&signals),
         Front::Terminal(relay) => running.wait_relaying(*relay),
     };
@@ -290,7 +383,7 @@ fn session(
 /// What stands between the caller and the session.
 enum Front {
     /// What the command prints comes through us; signals are passed on.
-    Filter(Box<Filter>),
+    Filter(Box<Filter>, Signals),
     /// The caller's streams are the command's; only signals are passed on.
     Signals(Signals),
     /// The caller's terminal is lent to the session.
@@ -316,17 +409,15 @@ impl Front {
                 restore_on_panic(rescue);
                 Ok(Self::Terminal(Box::new(relay)))
             }
-            Err(RelayError::NoTerminal)
-                if wanted != Terminal::Required && shown == Shown::Sanitized =>
-            {
-                let filter = Filter::new(shown);
-                let filter = filter.map_err(|source| refused("filter the output", source))?;
-                Ok(Self::Filter(Box::new(filter)))
-            }
             Err(RelayError::NoTerminal) if wanted != Terminal::Required => {
                 let signals = Signals::listen();
                 let signals = signals.map_err(|source| refused("listen for signals", source))?;
-                Ok(Self::Signals(signals))
+                if shown == Shown::AsIs {
+                    return Ok(Self::Signals(signals));
+                }
+                let filter = Filter::new(shown);
+                let filter = filter.map_err(|source| refused("filter the output", source))?;
+                Ok(Self::Filter(Box::new(filter), signals))
             }
             Err(error) => Err(refused(
                 "give the command a terminal",
@@ -337,7 +428,7 @@ impl Front {
 
     fn streams(&mut self) -> Streams {
         match self {
-            Self::Filter(filter) => filter.streams(),
+            Self::Filter(filter, _) => filter.streams(),
             Self::Signals(_) => Streams::default(),
             Self::Terminal(relay) => relay.streams(),
         }
@@ -351,18 +442,6 @@ fn restore_on_panic(rescue: Rescue) {
         rescue.restore();
         otherwise(panic);
     }));
-}
-
-/// An error and everything that led to it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn explain_refusal(error: &LaunchError) -> Exit {

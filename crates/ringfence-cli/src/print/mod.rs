@@ -5,6 +5,8 @@
 
 pub(crate) mod diagnostics;
 pub(crate) mod doctor;
+pub(crate) mod ir;
+pub(crate) mod judgement;
 pub(crate) mod plan;
 pub(crate) mod policy;
 pub(crate) mod verdict;

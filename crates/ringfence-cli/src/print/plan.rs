@@ -39,6 +39,7 @@ pub(crate) fn render(policy: &Policy, facts: &HostFacts, plan: &Plan, detail: De
     };
     let _ = writeln!(out, "preset   {} ({origin})", preset.value);
     let _ = writeln!(out, "engine   {}", plan.engine());
+    let _ = writeln!(out, "tracked  by {}", plan.tracking());
     let host = ringfence_core::text::printable(&facts.version);
     let _ = writeln!(out, "host     {} {host}", facts.os);
     for note in policy.notes() {

@@ -8,7 +8,7 @@ use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{
     Access, EnvPattern, FileRule, Found, Ignored, Limits, Network, Passing, Policy, SocketGrant,
 };
-use ringfence_core::settings::{GitLevel, Kind, Limit, OnGap, Preset, Tmp};
+use ringfence_core::settings::{GitLevel, Kind, Limit, OnGap, Preset, ShellRule, Tmp};
 use ringfence_core::text::printable;
 use serde::Serialize;
 
@@ -73,6 +73,14 @@ pub(crate) fn render(policy: &Policy) -> String {
     environment(&mut out, policy);
     out.push_str("\nlimits\n");
     limits(policy.limits()).write(&mut out);
+    if !policy.shell_rules().is_empty() {
+        out.push_str("\nshell rules (the strictest match wins)\n");
+        let mut rules = Table::default();
+        for rule in policy.shell_rules() {
+            rules.row(&rule.value.action, &rule.value, &rule.origin);
+        }
+        rules.write(&mut out);
+    }
     ignored(&mut out, policy.ignored());
     out
 }
@@ -251,6 +259,7 @@ pub(crate) struct Record<'a> {
     unix_sockets: &'a [SocketGrant],
     environment: Environment<'a>,
     limits: &'a Limits,
+    shell_rules: &'a [Located<ShellRule>],
     notes: Vec<String>,
     ignored: &'a [Ignored],
 }
@@ -305,6 +314,7 @@ impl<'a> Record<'a> {
                 set: environment.set(),
             },
             limits: policy.limits(),
+            shell_rules: policy.shell_rules(),
             notes: policy.notes().iter().map(ToString::to_string).collect(),
             ignored: policy.ignored(),
         }

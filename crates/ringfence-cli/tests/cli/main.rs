@@ -16,14 +16,25 @@ mod help;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 mod plan;
 #[cfg(test)]
 mod report;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sessions;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod shell;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod trail;
 #[cfg(test)]
 mod world;

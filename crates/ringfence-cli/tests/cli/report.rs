@@ -118,6 +118,21 @@ fn the_report_is_the_last_event() {
 }
 
 #[test]
+fn a_command_that_asks_for_a_socket_first_is_recorded_too() {
+    let world = World::new();
+    let report = world.root().join("report.json");
+    let path = report.to_str().unwrap();
+    // A look-up of the user's name tries a socket before anything else; python does so by hand.
+    let connects = "import socket\ntry: socket.socket(socket.AF_UNIX).connect('/absent')\nexcept OSError: pass";
+
+    let ran = world.run(&[
+        "run", "--limit", "wall=60s", "--report", path, "--", "python3", "-c", connects,
+    ]);
+
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+}
+
+#[test]
 fn a_session_cannot_redirect_or_forge_its_report() {
     let world = World::new();
     let report = world.project().join("report.json");

@@ -5,6 +5,7 @@
 //! read anywhere.
 
 mod facts;
+mod gate;
 mod landlock;
 mod linux;
 mod macos;
@@ -12,6 +13,7 @@ mod mounts;
 mod order;
 
 pub use facts::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
+pub use gate::{GatePlan, Hosts};
 pub use landlock::{LandlockPlan, LandlockRule, Listing, Scopes, TcpRules};
 pub use mounts::{Base, DEVICES, Mount, MountKind};
 pub use order::Step;
@@ -23,7 +25,7 @@ use serde::Serialize;
 
 use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::policy::Policy;
+use crate::policy::{Note, Policy};
 use crate::settings::{Limit, NetworkMode, OnGap, Os};
 
 /// What holds the walls up.
@@ -85,6 +87,8 @@ pub enum Act {
     },
     /// Bring up the loopback interface.
     Loopback,
+    /// Open the ways out of that network that the policy allows.
+    Gate(GatePlan),
     /// Close every descriptor above standard error.
     Descriptors,
     /// Bound what the processes may use.
@@ -101,7 +105,7 @@ pub enum Act {
     /// Let seccomp hold the system calls.
     Seccomp(crate::seccomp::FilterSpec),
     /// Apply a Seatbelt profile.
-    Seatbelt,
+    Seatbelt(crate::seatbelt::Profile),
     /// Be the first process inside: reap, pass signals on, and end everything at the end.
     Init,
     /// Become the command.
@@ -116,6 +120,33 @@ pub enum NetworkNamespace {
     Shared,
     /// It has its own, with nothing but a loopback in it.
     Own,
+}
+
+/// What finds every process of a session again when it has to end, strongest first.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Tracking {
+    /// A cgroup: the kernel ends all of it at once, also those that became somebody else's.
+    Cgroup,
+    /// A pid namespace, whose first process takes all others with it.
+    PidNamespace,
+    /// A mark that every process inherits: whoever bears it is ended, until a pass finds nobody.
+    Mark,
+    /// Descent alone: orphans become children of the first process, which ends them.
+    #[default]
+    Descent,
+}
+
+impl fmt::Display for Tracking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cgroup => "a cgroup of its own",
+            Self::PidNamespace => "a pid namespace",
+            Self::Mark => "a mark that every process inherits",
+            Self::Descent => "descent from the first process",
+        })
+    }
 }
 
 /// A limit, by its name in the settings.
@@ -156,6 +187,7 @@ pub struct Plan {
     engine: Engine,
     acts: Vec<Act>,
     gaps: Vec<Gap>,
+    tracking: Tracking,
     on_gap: OnGap,
 }
 
@@ -173,6 +205,20 @@ impl Plan {
     /// What would not hold.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
+    }
+
+    /// The limits that somebody wrote and nothing here can hold for the whole session.
+    pub fn unbounded(&self) -> Vec<LimitName> {
+        let named = |name: &LimitName| {
+            let rule = name.rule();
+            self.gaps.iter().any(|gap| gap.rule == rule)
+        };
+        LimitName::ALL.into_iter().filter(named).collect()
+    }
+
+    /// What finds every process of the session again.
+    pub fn tracking(&self) -> Tracking {
+        self.tracking
     }
 
     /// Whether a launcher may go on with this plan.
@@ -197,11 +243,22 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
             Engine::Track
         }
     };
+    for note in policy.notes() {
+        if let Note::Drive(path) = note {
+            draft.gap(
+                policy,
+                &format!("names inside {path}"),
+                &note.to_string(),
+                "keep the project in the file system of Linux, below the home for one",
+            );
+        }
+    }
     draft.acts.sort_by_key(Act::step);
     Plan {
         engine,
         acts: draft.acts,
         gaps: draft.gaps,
+        tracking: draft.tracking,
         on_gap: policy.on_gap().value,
     }
 }
@@ -211,6 +268,7 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
 struct Draft {
     acts: Vec<Act>,
     gaps: Vec<Gap>,
+    tracking: Tracking,
 }
 
 impl Draft {
@@ -247,13 +305,14 @@ impl Act {
             Self::Ids => Step::Ids,
             Self::Root { .. } => Step::Root,
             Self::Loopback => Step::Loopback,
+            Self::Gate(_) => Step::Gate,
             Self::Descriptors => Step::Descriptors,
             Self::Limits { .. } => Step::Limits,
             Self::Capabilities => Step::Capabilities,
             Self::Privileges => Step::Privileges,
             Self::Landlock(_) => Step::Landlock,
             Self::Seccomp(_) => Step::Seccomp,
-            Self::Seatbelt => Step::Seatbelt,
+            Self::Seatbelt(_) => Step::Seatbelt,
             Self::Init => Step::Init,
             Self::Command => Step::Command,
         }
@@ -289,6 +348,7 @@ impl fmt::Display for Act {
                 )
             }
             Self::Loopback => f.write_str("bring up a loopback interface of its own"),
+            Self::Gate(plan) => plan.fmt(f),
             Self::Descriptors => f.write_str("close every descriptor above standard error"),
             Self::Limits { bounds } => {
                 f.write_str("set limits:")?;
@@ -302,10 +362,33 @@ impl fmt::Display for Act {
             Self::Privileges => f.write_str("set no_new_privs"),
             Self::Landlock(plan) => plan.fmt(f),
             Self::Seccomp(_) => f.write_str("load the seccomp filter"),
-            Self::Seatbelt => f.write_str("apply the Seatbelt profile"),
+            Self::Seatbelt(profile) => {
+                write!(
+                    f,
+                    "apply a Seatbelt profile of {} rules",
+                    profile.rules.len()
+                )
+            }
             Self::Init => f.write_str("start an init that reaps and passes signals on"),
             Self::Command => f.write_str("become the command"),
         }
+    }
+}
+
+impl LimitName {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self::Wall,
+        Self::Cpu,
+        Self::Processes,
+        Self::Memory,
+        Self::Files,
+        Self::FileSize,
+    ];
+
+    /// The rule that it is, as a gap names it.
+    fn rule(self) -> String {
+        format!("limit {self}")
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Step {
     Root,
     /// The loopback interface.
     Loopback,
+    /// The ways out of a network of the session's own.
+    Gate,
     /// Descriptors above standard error.
     Descriptors,
     /// Bounds.
@@ -48,7 +50,7 @@ pub enum Step {
 
 impl Step {
     /// Every step, in order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Environment,
         Self::Names,
         Self::Cgroup,
@@ -57,6 +59,7 @@ impl Step {
         Self::Ids,
         Self::Root,
         Self::Loopback,
+        Self::Gate,
         Self::Descriptors,
         Self::Limits,
         Self::Capabilities,
@@ -87,6 +90,9 @@ impl Step {
                 "while it still has the capabilities of its namespace, and before any rule binds it"
             }
             Self::Loopback => "needs a capability that is dropped below",
+            Self::Gate => {
+                "inside the new network, where its sockets must be made, and before anything of the command's could make them first"
+            }
             Self::Descriptors => {
                 "after the last source was mounted: until then they are what is mounted"
             }

@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::origin::Located;
 use crate::path::AbsPath;
-use crate::settings::{GitLevel, Kind, Limit, OnGap, Preset, Tmp};
+use crate::settings::{GitLevel, Kind, Limit, List, OnGap, Preset, ShellRule, Tmp};
 
 /// What one session may do.
 #[derive(Clone, Debug)]
@@ -42,6 +42,7 @@ pub struct Policy {
     pub(crate) on_gap: Located<OnGap>,
     pub(crate) tmp: Located<Tmp>,
     pub(crate) unsandboxed: Located<bool>,
+    pub(crate) shell_rules: List<ShellRule>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ignored: Vec<Ignored>,
 }
@@ -85,6 +86,8 @@ pub struct Limits {
 pub enum Note {
     /// `enabled: false`: nothing is restricted, only tracked.
     Disabled,
+    /// Something on a drive of Windows may be written.
+    Drive(AbsPath),
     /// `apply_to` leaves this kind out: nothing is restricted, only tracked.
     KindNotCovered(Kind),
 }
@@ -94,6 +97,10 @@ impl std::fmt::Display for Note {
         match self {
             Self::Disabled => f.write_str(
                 "`enabled` is false, so nothing is restricted; the session is only tracked",
+            ),
+            Self::Drive(path) => write!(
+                f,
+                "{path} is on a drive of Windows, which does not tell capital letters from small ones: protected and hidden names in it have other spellings that no rule holds"
             ),
             Self::KindNotCovered(kind) => write!(
                 f,
@@ -167,6 +174,11 @@ impl Policy {
     /// Whether a command that asks for it may run outside the sandbox.
     pub fn unsandboxed(&self) -> &Located<bool> {
         &self.unsandboxed
+    }
+
+    /// What is said of shell commands before they run. The examples in them were not checked here.
+    pub fn shell_rules(&self) -> &[Located<ShellRule>] {
+        &self.shell_rules
     }
 
     /// What a user should know about how the settings were understood.

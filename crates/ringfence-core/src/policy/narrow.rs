@@ -43,6 +43,8 @@ impl Policy {
             on_gap: stricter(self.on_gap, wide.on_gap),
             tmp: stricter(self.tmp, wide.tmp),
             unsandboxed: stricter(self.unsandboxed, wide.unsandboxed),
+            // The project's allowances were left out when they were read: what it adds restricts.
+            shell_rules: wide.shell_rules,
             ignored,
             kind: self.kind,
             project: self.project,

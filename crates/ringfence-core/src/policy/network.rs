@@ -38,6 +38,16 @@ pub enum Reachable {
 }
 
 impl Network {
+    /// A network of which only these hosts may be reached.
+    pub fn of_hosts(hosts: Vec<Located<HostPattern>>, origin: Origin) -> Self {
+        Self {
+            mode: Located::new(NetworkMode::Hosts, origin),
+            hosts,
+            loopback_in: Vec::new(),
+            loopback_out: Vec::new(),
+        }
+    }
+
     /// How much of the network may be used.
     pub fn mode(&self) -> NetworkMode {
         self.mode.value

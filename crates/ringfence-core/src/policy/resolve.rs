@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::settled::Settled;
-use super::{Alias, Found, Ignored, Note, Policy, lists};
+use super::{Access, Alias, Found, Ignored, Note, Policy, lists};
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
@@ -75,6 +75,11 @@ pub fn resolve(
     }
     // The project's file is the only untrusted layer there is: no file is trusted yet.
     let without = build(&settings.without_project(), place, look)?;
+    let allowances = settings.shell_rules().ignored.into_iter();
+    let allowances = allowances.map(|rule| Ignored {
+        what: format!("shell rule: allow {}", rule.value),
+        origin: rule.origin,
+    });
     let with = build(settings, place, look)?;
     if with.only_tracks() && !without.only_tracks() {
         // Without this, whatever the file narrows besides would be lost with it.
@@ -85,9 +90,12 @@ pub fn resolve(
         let with = build(&settings.with_project_restricted(), place, look)?;
         let mut policy = without.narrowed_by(with);
         policy.ignored.insert(0, lifted);
+        policy.ignored.extend(allowances);
         return Ok(policy);
     }
-    Ok(without.narrowed_by(with))
+    let mut policy = without.narrowed_by(with);
+    policy.ignored.extend(allowances);
+    Ok(policy)
 }
 
 fn build(
@@ -113,6 +121,16 @@ fn build(
     let git = builder.git();
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
+    if preset.value != Preset::Track {
+        let drives = builder.drives();
+        let written = files
+            .rules()
+            .iter()
+            .filter(|rule| rule.access == Access::Write);
+        let mut written =
+            written.filter(|rule| drives.iter().any(|drive| drive.covers(&rule.path)));
+        notes.extend(written.next().map(|rule| Note::Drive(rule.path.clone())));
+    }
     let policy = Policy {
         kind: place.kind,
         project: place.project.clone(),
@@ -132,6 +150,7 @@ fn build(
         git,
         tmp,
         notes,
+        shell_rules: settings.shell_rules().rules,
         ignored: Vec::new(),
     };
     if builder.complaints.is_empty() {

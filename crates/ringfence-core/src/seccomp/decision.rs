@@ -10,8 +10,8 @@
 //! held against each other by tests.
 
 use super::spec::{
-    FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc, Tracing,
-    UnixSockets,
+    FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits,
+    SystemIpc, Tracing, UnixSockets,
 };
 use super::table::Syscall;
 
@@ -173,6 +173,7 @@ pub(super) enum When {
     /// In every filter.
     Always,
     /// For this answer about processes of the host.
+    GroupSignals(GroupSignals),
     HostProcesses(HostProcesses),
     /// For one of these answers about internet sockets.
     Inet(&'static [InetSockets]),
@@ -195,6 +196,7 @@ impl When {
     pub(super) fn applies(self, spec: FilterSpec) -> bool {
         match self {
             Self::Always => true,
+            Self::GroupSignals(choice) => choice == spec.group_signals,
             Self::HostProcesses(choice) => choice == spec.host_processes,
             Self::Inet(choices) => choices.contains(&spec.inet),
             Self::Ipc(choice) => choice == spec.ipc,

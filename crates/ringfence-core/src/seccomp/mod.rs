@@ -80,7 +80,7 @@ pub use decision::{Call, Errno, Judgement, Verdict};
 pub use explain::{Explanation, UnknownSyscall, explain};
 pub use rules::judge;
 pub use spec::{
-    Arch, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc,
-    Tracing, UnixSockets,
+    Arch, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits,
+    SystemIpc, Tracing, UnixSockets,
 };
 pub use table::Syscall;

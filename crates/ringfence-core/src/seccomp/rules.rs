@@ -8,7 +8,7 @@
 use super::arguments;
 use super::decision::{Call, Case, Decision, Errno, Judgement, Rule, Verdict, When};
 use super::sockets;
-use super::spec::{FilterSpec, HostProcesses, SetIdBits, SystemIpc, Tracing};
+use super::spec::{FilterSpec, GroupSignals, HostProcesses, SetIdBits, SystemIpc, Tracing};
 use super::table::Syscall;
 
 /// Why a call of another architecture ends the process.
@@ -170,6 +170,11 @@ pub(super) static RULES: &[Rule] = &[
             Errno::Eperm,
             "reaches into the memory or the descriptors of another process",
         ),
+    ),
+    when(
+        When::GroupSignals(GroupSignals::Refused),
+        &[Syscall::Kill],
+        Decision::Look(&arguments::SIGNALLED),
     ),
     when(
         IN_SIGHT,

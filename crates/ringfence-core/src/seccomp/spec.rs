@@ -120,6 +120,19 @@ pub enum HostProcesses {
     InSight,
 }
 
+/// Signals to the caller's own process group, by the number zero.
+///
+/// The group may reach over the edge of a pid namespace: whoever started the session, and what was
+/// started beside it, can be in it. No other number inside means a process of the host.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupSignals {
+    /// Landlock keeps signals inside (ABI 6).
+    Allowed,
+    /// Nothing else does.
+    Refused,
+}
+
 /// Debuggers and everything else that reaches into another process.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -147,6 +160,8 @@ pub enum SetIdBits {
 pub struct FilterSpec {
     /// Where it runs.
     pub arch: Arch,
+    /// Signals to the caller's own group.
+    pub group_signals: GroupSignals,
     /// Processes of the host.
     pub host_processes: HostProcesses,
     /// Internet sockets.
@@ -170,6 +185,7 @@ impl FilterSpec {
     pub const fn strictest(arch: Arch) -> Self {
         Self {
             arch,
+            group_signals: GroupSignals::Refused,
             host_processes: HostProcesses::InSight,
             inet: InetSockets::Refused,
             ipc: SystemIpc::Shared,
@@ -182,9 +198,10 @@ impl FilterSpec {
     }
 
     /// For a session that has user, mount, pid, IPC and network namespaces of its own, whose mount
-    /// view shows no socket of the host that was not granted.
+    /// view shows no socket of the host that was not granted, and whose signals Landlock holds.
     pub const fn namespaces(arch: Arch) -> Self {
         Self {
+            group_signals: GroupSignals::Allowed,
             host_processes: HostProcesses::Hidden,
             inet: InetSockets::Open,
             ipc: SystemIpc::Own,

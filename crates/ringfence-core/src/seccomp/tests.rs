@@ -7,5 +7,6 @@
 mod agreement;
 mod expectations;
 mod oracle;
+mod signals;
 mod structure;
 mod worlds;

@@ -10,6 +10,7 @@ use super::read::{
     AbsoluteSettingPath, Field, Key, List, Readable, Reader, Section, SettingPath, Variables,
     parse_object, read_word, section, span_of,
 };
+use super::shell::ShellRule;
 use super::values::{ApplyTo, GitLevel, Limit, NetworkMode, OnGap, Os, Preset, Tmp, Unit};
 use crate::host::HostPattern;
 use crate::origin::Source;
@@ -37,6 +38,8 @@ section! {
         /// Unix sockets of the host that may be connected to: absolute paths, or the names
         /// `ssh-agent`, `gpg-agent`, `docker`, `podman`, `x11`, `wayland`, `session-bus`.
         unix_sockets: Key<List<SocketName>>,
+        /// What is said of shell commands before they run.
+        shell: Shell,
         /// What the command finds in its environment.
         env: Env,
         /// Bounds on time, memory and numbers.
@@ -149,6 +152,15 @@ section! {
         loopback_in: Key<List<u16>>,
         /// Ports of services on the host's loopback that the command may reach.
         loopback_out: Key<List<u16>>,
+    }
+}
+
+section! {
+    /// The `shell` section.
+    Shell {
+        /// Rules by the beginning of a command line, for `check`, `hook` and `run --shell-policy`.
+        /// Layers add up; a project's file may only ask and deny.
+        rules: Key<List<ShellRule>>,
     }
 }
 

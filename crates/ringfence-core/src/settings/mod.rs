@@ -6,17 +6,20 @@
 mod keys;
 mod read;
 mod schema;
+mod shell;
 mod values;
 
 pub use keys::{
     Agent, Bytes, Count, Env, Keys, Limits, Network, ProjectName, Protect, Sandbox,
-    SandboxPermissions, Seconds, Secrets, SettingsFile, SocketName, SystemPaths, Terminal,
+    SandboxPermissions, Seconds, Secrets, SettingsFile, Shell, SocketName, SystemPaths, Terminal,
     has_errors,
 };
 pub use read::{AbsoluteSettingPath, Base, Key, LARGEST_FILE, List, SettingPath, Variables};
 pub use schema::schema;
+pub use shell::{ShellRule, ShellRules, ShellWords};
 pub use values::{
-    ApplyTo, GitLevel, Kind, Limit, NetworkMode, OnGap, Os, Preset, Tmp, Unit, UnknownWord, Word,
+    ApplyTo, GitLevel, Kind, Limit, NetworkMode, OnGap, Os, Preset, ShellAction, Tmp, Unit,
+    UnknownWord, Word,
 };
 
 use crate::origin::Layer;

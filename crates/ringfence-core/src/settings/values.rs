@@ -170,6 +170,18 @@ words! {
 }
 
 words! {
+    /// What a rule for shell commands does, least strict first.
+    ShellAction, "rule action", {
+        /// Run without asking.
+        Allow = "allow",
+        /// Ask first.
+        Ask = "ask",
+        /// Do not run.
+        Deny = "deny",
+    }
+}
+
+words! {
     /// The operating systems that settings can tell apart.
     Os, "operating system", {
         /// Linux, WSL included.

@@ -19,7 +19,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::{Action, Answer, Ir, RuleSet, Rules, Verdict, decide};
+use crate::judge::told;
+use crate::{Ir, Judgement, RuleSet, Rules};
 
 pub use settings::{SettingsError, install, uninstall};
 
@@ -204,40 +205,24 @@ pub fn parse(agent: Agent, message: &[u8]) -> Result<Call, HookError> {
 
 /// What the rule set and the user's rules say of `command`, the strictest of both.
 pub fn judge(command: &str, rule_set: RuleSet, rules: &Rules) -> Opinion {
-    let ir = Ir::from_bash(command);
-    if let Verdict::Deny {
-        code,
-        message,
-        instead,
-        ..
-    } = decide(&ir, rule_set)
-    {
-        return Opinion::Deny {
+    match crate::judge(&Ir::from_bash(command), rule_set, rules) {
+        Judgement::Allow { answer: None } => Opinion::Pass,
+        Judgement::Allow {
+            answer: Some(answer),
+        } => Opinion::Allow {
+            reason: format!("ringfence: {}", told(&answer)),
+        },
+        Judgement::Ask { answer, .. } => Opinion::Ask {
+            reason: format!("ringfence: {}", told(&answer)),
+        },
+        Judgement::Deny {
+            code,
+            message,
+            instead,
+            ..
+        } => Opinion::Deny {
             reason: format!("ringfence ({code}): {message}. Instead: {instead}."),
-        };
-    }
-    match rules.answer(&ir) {
-        None => Opinion::Pass,
-        Some(answer) => {
-            let reason = told(&answer);
-            match answer.action {
-                Action::Allow => Opinion::Allow { reason },
-                Action::Ask => Opinion::Ask { reason },
-                Action::Deny => Opinion::Deny { reason },
-            }
-        }
-    }
-}
-
-fn told(answer: &Answer) -> String {
-    let verb = match answer.action {
-        Action::Allow => "allows this",
-        Action::Ask => "asks first",
-        Action::Deny => "denies this",
-    };
-    match &answer.justification {
-        Some(justification) => format!("ringfence: rule {} {verb}: {justification}", answer.rule),
-        None => format!("ringfence: rule {} {verb}", answer.rule),
+        },
     }
 }
 

@@ -1,8 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{
-    Agent, Call, HookError, Opinion, SettingsError, install, judge, parse, reply, uninstall,
-};
+use super::{Agent, Call, HookError, Opinion, judge, parse, reply};
 use crate::{Action, Element, Rule, RuleSet, Rules};
 
 fn claude(tool: &str, input: &Value) -> Vec<u8> {
@@ -160,6 +158,7 @@ fn a_users_allowance_does_not_lift_a_rule_set() {
         justification: None,
         matches: Vec::new(),
         not_matches: Vec::new(),
+        origin: None,
     };
     let rules = Rules::load(vec![rule]).unwrap();
     assert!(matches!(
@@ -170,38 +169,6 @@ fn a_users_allowance_does_not_lift_a_rule_set() {
         judge("cd /tmp", RuleSet::Relaxed, &rules),
         Opinion::Allow { .. }
     ));
-}
-
-#[test]
-fn settings_are_changed_and_restored() {
-    for agent in [Agent::ClaudeCode, Agent::Codex, Agent::Gemini] {
-        let command = format!("ringfence hook {agent}");
-        let before = json!({ "theme": "dark", "hooks": { "Stop": [] } });
-        let mut settings = before.clone();
-        assert_eq!(install(agent, &mut settings, &command), Ok(true));
-        let installed = settings.clone();
-        assert_eq!(install(agent, &mut settings, &command), Ok(false));
-        assert_eq!(settings, installed, "twice is once");
-        assert_eq!(settings["theme"], "dark");
-        assert_eq!(uninstall(agent, &mut settings, &command), Ok(true));
-        let event = if agent == Agent::Gemini {
-            "BeforeTool"
-        } else {
-            "PreToolUse"
-        };
-        assert_eq!(settings["hooks"][event], json!([]));
-        assert_eq!(uninstall(agent, &mut settings, &command), Ok(false));
-    }
-    let mut odd = json!({ "hooks": [] });
-    assert_eq!(
-        install(Agent::ClaudeCode, &mut odd, "x"),
-        Err(SettingsError::WrongShape)
-    );
-    assert_eq!(odd, json!({ "hooks": [] }));
-    assert_eq!(
-        install(Agent::Generic, &mut json!({}), "x"),
-        Err(SettingsError::NoSettings)
-    );
 }
 
 #[test]

@@ -57,7 +57,8 @@ impl Lowering<'_> {
             self.out.find(Code::ComputedCode, span);
         }
         let on_error = if computed { OnError::Mark } else { on_error };
-        self.parse_code(index, by, text.as_bytes(), span, reader, on_error)
+        let base = self.base(span, text.as_bytes());
+        self.parse_code(index, by, text.as_bytes(), (span, base), reader, on_error)
     }
 
     fn parse_code(
@@ -65,7 +66,7 @@ impl Lowering<'_> {
         index: usize,
         by: &Command,
         text: &[u8],
-        span: Span,
+        (span, base): (Span, Base),
         reader: Reader,
         on_error: OnError,
     ) -> Result<(), Refusal> {
@@ -87,7 +88,7 @@ impl Lowering<'_> {
                 entry.redirections.clone_from(&by.redirections);
                 entry.started_by = u32::try_from(index).ok();
             }
-            parse::parse(text, Base::Within(span), reader, 0, block, self.out)
+            parse::parse(text, base, reader, 0, block, self.out)
         });
         match parsed {
             Ok(()) => {
@@ -103,10 +104,25 @@ impl Lowering<'_> {
                 self.out.find(Code::ComputedCode, span);
                 Ok(())
             }
+            // Where the code stands as it is, the very place can be shown.
+            Err(refusal) if matches!(base, Base::At(_)) => Err(refusal),
             Err(_) => Err(Refusal {
                 kind: RefusalKind::InnerCode,
                 span,
             }),
+        }
+    }
+
+    /// Where places in `code` are: exactly there, if the text holds the code as it is in `span`,
+    /// bare or between quotes.
+    fn base(&self, span: Span, code: &[u8]) -> Base {
+        let held = self.text.get(span.start as usize..span.end as usize);
+        match held {
+            Some(held) if held == code => Base::At(span.start),
+            Some([b'\'', held @ .., b'\''] | [b'"', held @ .., b'"']) if held == code => {
+                Base::At(span.start.saturating_add(1))
+            }
+            _ => Base::Within(span),
         }
     }
 }

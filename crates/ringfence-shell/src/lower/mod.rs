@@ -25,6 +25,8 @@ use crate::{Code, Command, Hole, HoleKind, Refusal, RefusalKind, Span, Word, Yie
 const MAX_CODE_DEPTH: u32 = 12;
 
 pub(crate) struct Lowering<'o> {
+    /// What was given, so that code which stands in it as it is keeps its exact places.
+    text: &'o [u8],
     out: &'o mut Builder,
     /// How many words may still be copied, so that wrappers in wrappers stay linear.
     budget: usize,
@@ -34,11 +36,12 @@ pub(crate) struct Lowering<'o> {
     depth: u32,
 }
 
-/// Completes `out`.
-pub(crate) fn lower(out: &mut Builder) -> Result<(), Refusal> {
+/// Completes `out`, which was read from `text`.
+pub(crate) fn lower(text: &[u8], out: &mut Builder) -> Result<(), Refusal> {
     let words: usize = out.commands.iter().map(|command| command.words.len()).sum();
     let depths = vec![0; out.commands.len()];
     let mut lowering = Lowering {
+        text,
         out,
         budget: words.saturating_mul(8).saturating_add(4096),
         depths,

@@ -39,8 +39,8 @@ type Parsed<T> = Result<T, Refusal>;
 /// How places in the source become places in the text that was given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Base {
-    /// The source is the text, from its first byte.
-    Text,
+    /// The source stands in the text as it is, from this byte on.
+    At(u32),
     /// The source was unescaped out of this range.
     Within(Span),
 }
@@ -164,9 +164,13 @@ impl Parser<'_, '_> {
 
     fn span(&self, start: usize, end: usize) -> Span {
         match self.base {
-            Base::Text => Span {
-                start: u32::try_from(start).unwrap_or(u32::MAX),
-                end: u32::try_from(end).unwrap_or(u32::MAX),
+            Base::At(offset) => Span {
+                start: u32::try_from(start)
+                    .unwrap_or(u32::MAX)
+                    .saturating_add(offset),
+                end: u32::try_from(end)
+                    .unwrap_or(u32::MAX)
+                    .saturating_add(offset),
             },
             Base::Within(span) => span,
         }

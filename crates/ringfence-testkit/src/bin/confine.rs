@@ -23,12 +23,13 @@ mod linux {
     use std::os::fd::AsFd;
     use std::path::Path;
 
-    use ringfence::launch::{self, Command, LaunchError, Options};
+    use ringfence::launch::{self, Command, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
-    use ringfence::probe::quick;
+    use ringfence::probe::{cgroup, quick};
+    use ringfence::sessions::About;
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
-    use ringfence_core::plan::{EngineChoice, Feature, Plan, Step, compile};
+    use ringfence_core::plan::{Engine, EngineChoice, Feature, Plan, Step, compile};
     use ringfence_core::policy::{Place, Policy, Seen, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
@@ -94,8 +95,21 @@ mod linux {
         let mut options = Options::default();
         options.fail_at = setup.fail_at_step();
         options.danger_without = setup.without_step();
+        options.helper = match setup.helper {
+            None => Helping::WherePossible,
+            Some(true) => Helping::Always,
+            Some(false) => Helping::Never,
+        };
+        options.registry = setup.registry_path().map(|path| {
+            let about = About::new(None, std::slice::from_ref(&command.program)).unwrap();
+            (path, about)
+        });
         let prepared = launch::prepare(&policy, &plan, &command, options)?;
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
+        let prepared = match &setup.says_yes {
+            Some(hosts) => prepared.asking(std::sync::Arc::new(Somebody(hosts.clone()))),
+            None => prepared,
+        };
         let report = prepared.spawn()?.wait();
         let report = report.unwrap();
         for name in &report.names {
@@ -105,7 +119,35 @@ mod linux {
                 name.moved_to
             );
         }
+        for attempt in &report.network.attempts {
+            eprintln!(
+                "confine: {:?} {}:{} {:?} sent {} received {} ({})",
+                attempt.way,
+                attempt.host,
+                attempt.port,
+                attempt.verdict,
+                attempt.sent,
+                attempt.received,
+                attempt.rule
+            );
+        }
         Ok(report.cause.exit_status())
+    }
+
+    /// Says yes to some hosts, and tells whom it was asked about.
+    #[derive(Debug)]
+    struct Somebody(Vec<String>);
+
+    impl launch::Decider for Somebody {
+        fn decide(&self, destination: &launch::Destination) -> launch::Answer {
+            let asked = destination.to_string();
+            eprintln!("confine: asked about {asked}");
+            if self.0.contains(&asked) {
+                launch::Answer::Allow
+            } else {
+                launch::Answer::Deny
+            }
+        }
     }
 
     fn policy(setup: &Setup) -> Policy {
@@ -167,13 +209,24 @@ mod linux {
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {
         let mut facts = quick();
-        if setup.landlock_engine {
-            facts.user_namespaces = Feature::Missing {
+        if let Some(abi) = setup.landlock_abi {
+            facts.landlock.abi = abi;
+        }
+        if policy.only_tracks() || setup.landlock_engine {
+            facts.cgroup = cgroup();
+        }
+        let choice = if setup.landlock_engine {
+            EngineChoice::Named(Engine::Landlock)
+        } else {
+            EngineChoice::Auto
+        };
+        if setup.no_listener {
+            facts.seccomp_listener = Feature::Missing {
                 why: "the test says so".to_owned(),
                 fix: "none".to_owned(),
             };
         }
-        compile(policy, &facts, EngineChoice::Auto)
+        compile(policy, &facts, choice)
     }
 
     /// Makes this process the strange launcher that the test wants.
@@ -192,6 +245,13 @@ mod linux {
         if let Some(name) = &setup.key {
             keyring::join_new_session(&subject).unwrap();
             add_key(name);
+        }
+        if setup.unmarked {
+            let taken = process::Limit {
+                current: Some(100),
+                maximum: Some(100),
+            };
+            process::set_limit(&subject, process::LimitedResource::Locks, taken).unwrap();
         }
         if setup.strange_parent {
             Mask::block_all().unwrap();

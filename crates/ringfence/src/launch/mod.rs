@@ -30,8 +30,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use ringfence_core::plan::{Engine, Gap, Step};
+use ringfence_core::plan::{Engine, Gap, LimitName, Step};
+pub use ringfence_gate::Destination;
+pub use ringfence_gate::event::{Attempt, Outcome, Way};
+pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
+
+use crate::audit::Denial;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -63,6 +68,13 @@ pub enum Cause {
     },
     /// The session was ended from outside before the command had ended.
     Ended,
+    /// The command used more of something than its limit, and was ended for it.
+    Limit {
+        /// Of what.
+        limit: LimitName,
+        /// The signal that ended it.
+        signal: i32,
+    },
     /// It took longer than its limit.
     WallTime,
 }
@@ -73,7 +85,9 @@ impl Cause {
         match self {
             Self::Exited { status } => status,
             // Signals end at 64.
-            Self::Killed { signal } => 128_u8.wrapping_add(signal.to_le_bytes()[0]),
+            Self::Killed { signal } | Self::Limit { signal, .. } => {
+                128_u8.wrapping_add(signal.to_le_bytes()[0])
+            }
             Self::Ended => 137,
             Self::WallTime => 124,
         }
@@ -91,12 +105,25 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     /// Protected names that appeared during the session, and where they were put.
     pub names: Vec<NameFound>,
+    /// What ringfence itself did not let the session have.
+    pub denials: Vec<Denial>,
+    /// What happened at the network gate, if there was one.
+    pub network: Network,
     /// How long each step of the launch took, if that was asked for.
     pub timeline: Vec<(Step, Duration)>,
     /// When the command started.
     pub started: SystemTime,
     /// When the session was over.
     pub ended: SystemTime,
+}
+
+/// What a session tried to reach.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// Each attempt, in order.
+    pub attempts: Vec<Attempt>,
+    /// How many more there were.
+    pub not_kept: u64,
 }
 
 /// A protected name that the session made.
@@ -230,6 +257,7 @@ impl std::fmt::Display for StepName {
             Step::Ids => "map the user and group",
             Step::Root => "build the new root",
             Step::Loopback => "bring up the loopback interface",
+            Step::Gate => "open the network gate",
             Step::Descriptors => "close descriptors",
             Step::Limits => "set limits",
             Step::Capabilities => "drop capabilities",
@@ -265,16 +293,63 @@ pub enum Timeline {
     On,
 }
 
+/// What becomes of background processes when the command has ended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Linger {
+    /// They end with it.
+    #[default]
+    No,
+    /// They stay until the last of them has ended, or the session is ended from outside.
+    Yes,
+}
+
+/// Somebody who is told how far a session is while it is waited for.
+pub trait Observer {
+    /// It takes longer than a moment: from now on others can find it.
+    fn settled(&mut self, session: &Running);
+    /// The command has ended. A session that lingers goes on; any other is over.
+    fn command_ended(&mut self, session: &Running, cause: Cause);
+}
+
+/// Somebody who does not care.
+impl Observer for () {
+    fn settled(&mut self, _session: &Running) {}
+
+    fn command_ended(&mut self, _session: &Running, _cause: Cause) {}
+}
+
 /// Things a caller may ask of a launch that are not policy.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// Whether to measure how long each step takes.
     pub timeline: Timeline,
+    /// What becomes of background processes when the command has ended.
+    pub linger: Linger,
+    /// Where the session is written down, and as what. Without it nobody else finds the session,
+    /// and what a killed supervisor leaves of it stays.
+    #[cfg(target_os = "linux")]
+    pub registry: Option<(PathBuf, crate::sessions::About)>,
     /// Pretend that the kernel refused this step: for tests that nothing is left behind.
     #[doc(hidden)]
     pub fail_at: Option<Step>,
     /// Skip this step altogether: for tests that show what one layer alone holds.
     #[doc(hidden)]
     pub danger_without: Option<Step>,
+    /// Who sets the session up: for tests that it makes no difference.
+    #[doc(hidden)]
+    pub helper: Helping,
+}
+
+/// Whether a second process helps to set a session up.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Helping {
+    /// On every machine.
+    Always,
+    /// On none.
+    Never,
+    /// Where a processor is free for it.
+    #[default]
+    WherePossible,
 }

@@ -187,6 +187,12 @@ impl std::os::fd::AsFd for Served {
 
 impl Prepared {
     /// Never called.
+    #[must_use]
+    pub fn asking(self, _decider: std::sync::Arc<dyn super::Decider>) -> Self {
+        match self.0 {}
+    }
+
+    /// Never called.
     ///
     /// # Errors
     ///
@@ -206,6 +212,11 @@ impl Prepared {
 }
 
 impl Running {
+    /// Never called.
+    pub fn attempts(&self) -> super::Network {
+        match self.0 {}
+    }
+
     /// Never called: there is no such value.
     pub fn id(&self) -> i32 {
         match self.0 {}
@@ -239,7 +250,7 @@ impl Running {
     /// # Errors
     ///
     /// None: there is no such value.
-    pub fn wait_filtering(self, _filter: Filter) -> io::Result<Report> {
+    pub fn wait_filtering(self, _filter: Filter, _signals: &Signals) -> io::Result<Report> {
         match self.0 {}
     }
 

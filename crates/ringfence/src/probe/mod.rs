@@ -18,12 +18,12 @@ pub use trial::examine;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{quick, thorough};
+pub use linux::{cgroup, quick, thorough};
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{quick, thorough};
+pub use unsupported::{cgroup, quick, thorough};
 
 use std::fmt;
 
@@ -104,6 +104,8 @@ pub enum Probed {
     ProcessLimit,
     /// A cgroup of a session's own.
     Cgroup,
+    /// A mark that all processes of a session inherit.
+    Mark,
     /// The tunnel device.
     Tun,
     /// A bubblewrap of the system.
@@ -139,7 +141,8 @@ impl Probed {
             Self::Landlock | Self::Seccomp => "every engine",
             Self::Launch => "ringfence run",
             Self::ProcessLimit => "--limit processes",
-            Self::Cgroup => "--limit memory (not in this version)",
+            Self::Cgroup => "--limit memory; preset track",
+            Self::Mark => "preset track, engine landlock",
             Self::SeccompListener => "unix sockets inside",
             Self::Tun => "nothing in this version",
             Self::Bwrap => "engine bwrap",
@@ -163,9 +166,12 @@ impl Probed {
             | Self::Launch
             | Self::Seccomp
             | Self::Seatbelt => Needed::ByAnEngine,
-            Self::Bwrap | Self::Cgroup | Self::ProcessLimit | Self::SeccompListener | Self::Tun => {
-                Needed::Otherwise
-            }
+            Self::Bwrap
+            | Self::Cgroup
+            | Self::Mark
+            | Self::ProcessLimit
+            | Self::SeccompListener
+            | Self::Tun => Needed::Otherwise,
         }
     }
 }
@@ -187,6 +193,7 @@ impl fmt::Display for Probed {
             Self::SeccompListener => "seccomp listener",
             Self::ProcessLimit => "process limit",
             Self::Cgroup => "own cgroup",
+            Self::Mark => "inherited mark",
             Self::Tun => "TUN device",
             Self::Bwrap => "bwrap",
             Self::Seatbelt => "Seatbelt",

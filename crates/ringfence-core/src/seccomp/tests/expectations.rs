@@ -50,7 +50,7 @@ fn the_dangerous_are_refused_in_every_filter() {
 fn the_ordinary_is_allowed_in_every_filter() {
     let ordinary = "arch_prctl brk capset close_range copy_file_range dup epoll_ctl execve \
         execveat exit_group fchownat fcntl flock fork fsetxattr futex getcwd getpid \
-        getrandom getrlimit inotify_add_watch io_setup kill landlock_create_ruleset \
+        getrandom getrlimit inotify_add_watch io_setup landlock_create_ruleset \
         landlock_restrict_self linkat madvise membarrier memfd_create mkdirat \
         mknodat mlock mmap mprotect mremap mseal openat openat2 pidfd_open \
         pidfd_send_signal pipe2 pkey_alloc ppoll prctl pselect6 read recvmsg \

@@ -2,8 +2,8 @@
 
 use super::super::decision::{Call, Decision, Look};
 use super::super::spec::{
-    Arch, FilterSpec, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits, SystemIpc,
-    Tracing, UnixSockets,
+    Arch, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits,
+    SystemIpc, Tracing, UnixSockets,
 };
 use super::super::table::Syscall;
 use super::super::{Program, compile, rules};
@@ -30,8 +30,15 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
         ]
         .map(|inet| FilterSpec { inet, ..spec })
     });
+    // What is said of signals and of priorities meets in no rule: three pairs show all of both.
     vary(&mut specs, |spec| {
-        [HostProcesses::Hidden, HostProcesses::InSight].map(|host_processes| FilterSpec {
+        [
+            (GroupSignals::Allowed, HostProcesses::Hidden),
+            (GroupSignals::Refused, HostProcesses::Hidden),
+            (GroupSignals::Refused, HostProcesses::InSight),
+        ]
+        .map(|(group_signals, host_processes)| FilterSpec {
+            group_signals,
             host_processes,
             ..spec
         })

@@ -15,11 +15,14 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, sockets};
+use ringfence_sys::{
+    Errno, Subject, capabilities, descriptors, keyring, loopback, mounts, sockets,
+};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
 use super::expected::Expected;
+use super::gate::Making;
 use super::root::RootBuild;
 use crate::launch::LaunchError;
 
@@ -32,6 +35,8 @@ pub(super) enum Ready {
     /// Somebody else built the root: here it is seen to.
     Checked(Expected),
     Descriptors,
+    /// The sockets of the network gate.
+    Gate(Making),
     Ids {
         user: IdMap,
         group: IdMap,
@@ -39,7 +44,7 @@ pub(super) enum Ready {
     Keyring,
     Landlock(LandlockBuild),
     Limits(Vec<(LimitedResource, Limit)>),
-    /// Joining the network namespace that was begun at birth; its loopback interface is up.
+    /// Bringing up the loopback interface; or joining what a helper did.
     Network,
     Privileges,
     Root(RootBuild),
@@ -50,13 +55,12 @@ pub(super) enum Ready {
 /// What the kernel refused, and which part of an act it was.
 pub(super) type Refused = (u32, Errno);
 
+/// The descriptors that stay open in the first process.
+pub(super) type Kept<'fd> = [BorrowedFd<'fd>; 5];
+
 impl Ready {
     /// Does it, in the child. `keep` are the descriptors that stay open.
-    pub(super) fn carry_out(
-        &self,
-        subject: &Subject,
-        keep: [BorrowedFd<'_>; 5],
-    ) -> Result<(), Refused> {
+    pub(super) fn carry_out(&self, subject: &Subject, keep: Kept<'_>) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
             Self::Capabilities => whole(drop_capabilities(subject)),
@@ -66,13 +70,15 @@ impl Ready {
             Self::Ids { user, group } => whole(
                 ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
             ),
+            Self::Gate(making) => whole(making.make()),
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),
             Self::Limits(limits) => whole(set_limits(subject, limits)),
-            // Only the first process has what there is to join.
-            Self::Network => whole(Err(Errno::INVAL)),
+            Self::Network => whole(loopback::bring_up(subject)),
             Self::Privileges => whole(process::no_new_privs(subject)),
-            Self::Root(build) => build.enter(subject),
+            Self::Root(build) => build
+                .swap(subject)
+                .and_then(|covered| whole(mounts::uncover_root(subject, covered))),
             Self::Seccomp(program, listener) => {
                 whole(load_filter(subject, program, listener.as_ref()))
             }
@@ -85,6 +91,22 @@ impl Ready {
             listener.as_ref()
         } else {
             None
+        }
+    }
+
+    /// The socket that the first process hands others over with, before it closes the rest.
+    pub(super) fn handed_over(&self) -> Option<&OwnedFd> {
+        if let Self::Gate(making) = self {
+            making.over.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Lets go of what only the first process may hold: its silence must be heard.
+    pub(super) fn let_go(&mut self) {
+        if let Self::Gate(making) = self {
+            making.over = None;
         }
     }
 
@@ -118,7 +140,7 @@ fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
 }
 
 /// Closes everything above standard error but what the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 5]) -> Result<(), Errno> {
+fn close_others(subject: &Subject, keep: Kept<'_>) -> Result<(), Errno> {
     let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
     keep.sort_unstable();
     let mut from = 3;
@@ -153,14 +175,15 @@ fn load_filter(
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
     for (resource, limit) in limits {
         // A bound that the caller has already is as good, and may not be raised.
-        let stricter = match (limit.maximum, process::limit(*resource).maximum) {
+        let had = process::limit(*resource).maximum;
+        let stricter = |asked: Option<u64>| match (asked, had) {
             (Some(asked), Some(had)) => Some(asked.min(had)),
             (asked, None) => asked,
             (None, had) => had,
         };
         let limit = Limit {
-            current: stricter,
-            maximum: stricter,
+            current: stricter(limit.current),
+            maximum: stricter(limit.maximum),
         };
         process::set_limit(subject, *resource, limit)?;
     }
@@ -210,6 +233,15 @@ impl LandlockBuild {
             handled,
             rules,
         })
+    }
+
+    /// Grants one more file that is only read: the session's own.
+    pub(super) fn allow_reading(&mut self, path: &Path) -> Result<(), LaunchError> {
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| LaunchError::Nul { what: "a path" })?;
+        self.rules
+            .push((path, AccessFs::READ_FILE & self.handled.fs));
+        Ok(())
     }
 
     /// Grants one more directory: the session's own.

@@ -8,28 +8,39 @@
 //!
 //! A unix socket is the session's own if its file lies on the session's scratch, which nobody
 //! outside can reach, or if it has an abstract name in the session's own network namespace. Every
-//! other family is held by that namespace, or the policy allows all of it.
+//! other family is held by that namespace, or the policy allows all of it. Where that namespace has
+//! a gate, a connection to a host outside is made to the gate instead.
 
 use std::ffi::{CStr, CString};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ringfence_core::plan::NetworkNamespace;
+use ringfence_core::text::printable_bytes;
+use ringfence_gate::names::Carried;
+use ringfence_gate::serve::Carrier;
 use ringfence_sys::fdpath::FdPath;
 use ringfence_sys::files::{self, CWD, Kind, OpenFlags, Resolve};
 use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::Mode;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, SocketAddrUnix, connect, connect_unspec, sockopt};
+use rustix::net::sockopt::Timeout;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
 const LONGEST_ADDRESS: usize = 128;
 /// Connections that may wait for their other end at once.
 const MOST_WAITING: usize = 64;
+
+/// How long anybody else may wait for a connection that is made without a thread of its own.
+const SOON: Duration = Duration::from_millis(1);
 
 /// Answers the calls of one session.
 #[derive(Debug)]
@@ -43,8 +54,15 @@ struct Shared {
     network: NetworkNamespace,
     /// File systems that only the session has, besides the one of its `/dev`.
     private: Vec<(u32, u32)>,
+    /// Where connections out of the session's own network go, if there is a way.
+    carrier: Option<Carrier>,
     waiting: AtomicUsize,
+    /// What the session did not get; each thing once, and not without end.
+    denied: Mutex<Vec<Denial>>,
 }
+
+/// How many different things are remembered that a session did not get.
+const MOST_DENIED: usize = 64;
 
 /// A connection with everything decided.
 struct Connection {
@@ -76,7 +94,9 @@ impl Broker {
                 listener,
                 network,
                 private: Vec::new(),
+                carrier: None,
                 waiting: AtomicUsize::new(0),
+                denied: Mutex::default(),
             }),
         }
     }
@@ -86,6 +106,20 @@ impl Broker {
         // Nobody else holds it before the first call was answered.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.private = private;
+        }
+        self
+    }
+
+    /// What the session did not get.
+    pub(super) fn denials(&self) -> Vec<Denial> {
+        let denied = self.shared.denied.lock();
+        denied.map_or_else(|_| Vec::new(), |denied| denied.clone())
+    }
+
+    /// Has connections out of the session's own network carried to its gate.
+    pub(super) fn carrying(mut self, carrier: Carrier) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.carrier = Some(carrier);
         }
         self
     }
@@ -134,8 +168,11 @@ impl Shared {
         if read_memory(thread, address, address_copy)? != length {
             return Err(Errno::FAULT);
         }
-        let process = process_of(thread)?;
-        let pidfd = pidfd_open(process, PidfdFlags::empty())?;
+        // Most programs that connect have one thread, which is the process.
+        let pidfd = match pidfd_open(thread, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(_) => pidfd_open(process_of(thread)?, PidfdFlags::empty())?,
+        };
         let descriptor = i32::try_from(descriptor).map_err(|_| Errno::BADF)?;
         let socket = pidfd_getfd(&pidfd, descriptor, PidfdGetfdFlags::empty())?;
         let target = self.target(thread, &socket, address_copy)?;
@@ -163,10 +200,38 @@ impl Shared {
         }
         match AddressFamily::from_raw(family) {
             AddressFamily::UNSPEC => Ok(Target::Unspecified),
-            AddressFamily::INET => inet(rest).ok_or(Errno::INVAL),
-            AddressFamily::INET6 => inet6(rest).ok_or(Errno::INVAL),
+            AddressFamily::INET => {
+                let target = inet(rest).ok_or(Errno::INVAL)?;
+                Ok(self.carried(socket, target))
+            }
+            AddressFamily::INET6 => {
+                let target = inet6(rest).ok_or(Errno::INVAL)?;
+                Ok(self.carried(socket, target))
+            }
             AddressFamily::NETLINK => netlink(rest).ok_or(Errno::INVAL),
             _ => Err(Errno::AFNOSUPPORT),
+        }
+    }
+
+    /// Sends a connection to the gate that means a host outside; everything else goes where it
+    /// says, which is inside or nowhere.
+    fn carried(&self, socket: &OwnedFd, target: Target) -> Target {
+        let to = match &target {
+            Target::Inet(address) => SocketAddr::V4(*address),
+            Target::Inet6(address) => SocketAddr::V6(*address),
+            _ => return target,
+        };
+        let stream = sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+        let Some(carrier) = self.carrier.as_ref().filter(|_| stream) else {
+            return target;
+        };
+        match (carrier.carry(to), &target) {
+            (Carried::AsIs, _) => target,
+            (Carried::Here(address), Target::Inet(_)) => Target::Inet(address),
+            (Carried::Here(address), _) => {
+                let mapped = address.ip().to_ipv6_mapped();
+                Target::Inet6(SocketAddrV6::new(mapped, address.port(), 0, 0))
+            }
         }
     }
 
@@ -176,13 +241,38 @@ impl Shared {
             Some((0, abstract_name)) => match self.network {
                 NetworkNamespace::Own => Ok(Target::UnixAbstract(abstract_name.to_vec())),
                 // On a shared network nobody can tell whose name it is.
-                NetworkNamespace::Shared => Err(Errno::ACCESS),
+                NetworkNamespace::Shared => {
+                    self.deny(&[b"@", abstract_name].concat());
+                    Err(Errno::ACCESS)
+                }
             },
             Some(_) => {
                 let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-                own_socket(thread, &path, &self.private).map(Target::UnixFile)
+                let own = own_socket(thread, &path, &self.private);
+                if let Err(Errno::ACCESS) = own {
+                    self.deny(path.to_bytes());
+                }
+                own.map(Target::UnixFile)
             }
+        }
+    }
+
+    /// Remembers what the session did not get.
+    fn deny(&self, name: &[u8]) {
+        let Ok(mut denied) = self.denied.lock() else {
+            return;
+        };
+        let target = printable_bytes(name);
+        if let Some(known) = denied.iter_mut().find(|known| known.target == target) {
+            known.count = known.count.saturating_add(1);
+        } else if denied.len() < MOST_DENIED {
+            denied.push(Denial {
+                what: Denied::UnixSocket,
+                fix: format!("--unix-socket {target}"),
+                target,
+                count: 1,
+            });
         }
     }
 
@@ -192,6 +282,12 @@ impl Shared {
         let flags = rustix::fs::fcntl_getfl(&connection.socket);
         if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
             return self.answer(connection.id, connection.make());
+        }
+        // In a network of its own the other end is as near as that of a pipe.
+        if self.network == NetworkNamespace::Own
+            && let Some(result) = connection.make_soon()
+        {
+            return self.answer(connection.id, result);
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -212,6 +308,23 @@ impl Shared {
 }
 
 impl Connection {
+    /// Connects to somebody near without waiting for long; `None` if that takes longer.
+    fn make_soon(&self) -> Option<Result<(), Errno>> {
+        if !matches!(self.target, Target::Inet(_) | Target::Inet6(_)) {
+            return None;
+        }
+        let before = sockopt::socket_timeout(&self.socket, Timeout::Send).ok()?;
+        sockopt::set_socket_timeout(&self.socket, Timeout::Send, Some(SOON)).ok()?;
+        let made = self.make();
+        // Whoever was in the middle of connecting goes on with that when asked again.
+        if sockopt::set_socket_timeout(&self.socket, Timeout::Send, before).is_err()
+            || made == Err(Errno::INPROGRESS)
+        {
+            return None;
+        }
+        Some(made)
+    }
+
     fn make(&self) -> Result<(), Errno> {
         match &self.target {
             Target::Inet(address) => connect(&self.socket, address),

@@ -36,9 +36,11 @@ use super::expected::Expected;
 use super::handover;
 use super::init::Inside;
 use super::options::Options;
+use super::root::Text;
 use super::second::{GREETING, MOST_PRIVATE, SEALS};
 use crate::launch::{HelperFault, LaunchError, StepName};
 use crate::shim;
+use crate::track::group::SessionGroup;
 
 /// Where a bubblewrap of the system can be; no other is ever run.
 const PLACES: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -158,7 +160,7 @@ impl Bwrap {
     }
 
     /// Takes over from the launcher what bubblewrap does.
-    pub(super) fn take(&mut self, act: &Act) -> Result<Taken, LaunchError> {
+    pub(super) fn take(&mut self, act: &Act, texts: &[Text]) -> Result<Taken, LaunchError> {
         if let Act::Namespaces { network } = act {
             self.network = *network;
         }
@@ -172,7 +174,7 @@ impl Bwrap {
             return Ok(Taken::No);
         };
         let refused = |source| refused("lay out the new root", source);
-        self.line = Options::lay_out(*base, mounts).map_err(refused)?;
+        self.line = Options::lay_out(*base, mounts, texts).map_err(refused)?;
         let found = Expected::of_this_process(self.network);
         let mut expected = found.map_err(|errno| refused(errno.into()))?;
         expected.mounts = std::mem::take(&mut self.line.expected);
@@ -180,11 +182,15 @@ impl Bwrap {
     }
 
     /// Starts it, and through it the second stage.
-    pub(super) fn start(self, inside: &Inside) -> Result<Started, LaunchError> {
+    pub(super) fn start(
+        self,
+        inside: &Inside,
+        group: Option<&SessionGroup>,
+    ) -> Result<Started, LaunchError> {
         let laid_out = self.lay_out(inside);
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
-        let listeners = acts.filter_map(|(_, act)| act.listener());
+        let listeners = acts.filter_map(|(_, act)| act.listener().or_else(|| act.handed_over()));
         let passed = [&inside.failure, &inside.end, &self.own]
             .into_iter()
             .chain(&inside.timeline)
@@ -201,7 +207,11 @@ impl Bwrap {
             passed: passed.map(AsFd::as_fd).collect(),
         };
         // Everything is laid out, so nothing of ours has to be copied.
-        let born = Spawn::new(Memory::Shared).start(&mut outer, become_bwrap);
+        let mut spawn = Spawn::new(Memory::Shared);
+        if let Some(group) = group {
+            spawn = spawn.cgroup(group.as_fd());
+        }
+        let born = spawn.start(&mut outer, become_bwrap);
         let child = born.map_err(|errno| LaunchError::Act {
             step: StepName(Step::Namespaces),
             object: None,

@@ -51,6 +51,8 @@ pub(super) enum What {
         device: (u32, u32),
         inode: u64,
     },
+    /// A file that everybody can read, with so many bytes in it.
+    Text { size: u64 },
 }
 
 /// Whether a mount can be written.
@@ -221,6 +223,10 @@ impl Expect {
                 identity.kind == Kind::Directory && filesystem.magic == magic
             }
             What::Host { .. } => What::host(&identity) == self.what,
+            What::Text { size } => {
+                (identity.kind, identity.permissions, identity.size) == (Kind::Regular, 0o444, size)
+                    && filesystem.magic == files::TMPFS_MAGIC
+            }
         };
         if !right {
             return Err(Errno::STALE);

@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use ringfence_core::plan::{NetworkNamespace, Step};
+use ringfence_core::plan::Step;
 use ringfence_sys::Errno;
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::files::Kind;
@@ -18,8 +18,11 @@ use ringfence_sys::start::StartArea;
 
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
+use super::gate::{Making, Wanted};
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::seat::{Desk, Seat, Use};
+use crate::launch::Linger;
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
 const MARK: &[u8; 16] = b"ringfence-2nd-1\n";
@@ -39,6 +42,10 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
             out.fd(timeline)?;
         }
     }
+    out.byte(match inside.linger {
+        Linger::No => 0,
+        Linger::Yes => 1,
+    });
     match &inside.seat.desk {
         None => out.byte(0),
         Some(desk) => {
@@ -75,8 +82,7 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
-        // bubblewrap made what namespaces there are.
-        network: NetworkNamespace::Shared,
+        hands: Hands::One,
         start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,
@@ -86,6 +92,13 @@ pub(super) fn read(
             1 => Some(input.fd()?),
             _ => return Err(Errno::BADMSG),
         },
+        linger: match input.byte()? {
+            0 => Linger::No,
+            1 => Linger::Yes,
+            _ => return Err(Errno::BADMSG),
+        },
+        // A pid namespace needs none.
+        mark: None,
         seat: Seat {
             // Placed when the orders were read.
             given: [const { None }; 3],
@@ -125,14 +138,18 @@ const LANDLOCK: u8 = 4;
 const LIMITS: u8 = 5;
 const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
+const GATE: u8 = 8;
 
-const RESOURCES: [LimitedResource; 5] = [
+const RESOURCES: [LimitedResource; 6] = [
     LimitedResource::Core,
     LimitedResource::Cpu,
+    LimitedResource::Data,
     LimitedResource::Fsize,
     LimitedResource::Nofile,
     LimitedResource::Nproc,
 ];
+
+const WANTED: [Wanted; 3] = [Wanted::Datagram, Wanted::Stream, Wanted::Stream6];
 
 const KINDS: [Kind; 8] = [
     Kind::BlockDevice,
@@ -201,6 +218,14 @@ impl Writer {
                 self.expected(expected)?;
             }
             Ready::Descriptors => self.byte(DESCRIPTORS),
+            Ready::Gate(making) => {
+                self.byte(GATE);
+                self.fd(making.over.as_ref()?)?;
+                self.count(making.wanted.len())?;
+                for wanted in &making.wanted {
+                    self.byte(position(&WANTED, *wanted)?);
+                }
+            }
             Ready::Keyring => self.byte(KEYRING),
             Ready::Landlock(build) => {
                 self.byte(LANDLOCK);
@@ -285,6 +310,10 @@ impl Writer {
                     self.word(major);
                     self.word(minor);
                     self.long(inode);
+                }
+                What::Text { size } => {
+                    self.byte(4);
+                    self.long(size);
                 }
             }
         }
@@ -378,6 +407,10 @@ impl Reader<'_> {
             CAPABILITIES_GONE => Ready::CapabilitiesGone,
             CHECKED => Ready::Checked(self.expected()?),
             DESCRIPTORS => Ready::Descriptors,
+            GATE => Ready::Gate(Making {
+                over: Some(self.fd()?),
+                wanted: self.list(|input| at(&WANTED, input.byte()?))?,
+            }),
             KEYRING => Ready::Keyring,
             LANDLOCK => Ready::Landlock(LandlockBuild {
                 abi: self.word()?,
@@ -447,6 +480,9 @@ impl Reader<'_> {
                             kind: at(&KINDS, input.byte()?)?,
                             device: (input.word()?, input.word()?),
                             inode: input.long()?,
+                        },
+                        4 => What::Text {
+                            size: input.long()?,
                         },
                         _ => return Err(Errno::BADMSG),
                     },

@@ -83,7 +83,7 @@ fn inside() -> Inside {
     ];
     Inside {
         boundary: Boundary::PidNamespace,
-        network: NetworkNamespace::Shared,
+        hands: Hands::One,
         start: StartArea::of_this_program().unwrap(),
         acts,
         fail_at: Some(Step::Init),
@@ -103,6 +103,8 @@ fn inside() -> Inside {
             }),
         },
         timeline: None,
+        mark: None,
+        linger: Linger::Yes,
         outer: None,
     }
 }
@@ -127,6 +129,7 @@ fn what_is_read_is_what_was_written() {
     assert_eq!(after.arguments.strings(), before.arguments.strings());
     assert_eq!(after.environment.strings(), before.environment.strings());
     assert!(after.outer.is_none() && after.timeline.is_none());
+    assert_eq!(after.linger, before.linger);
     assert_eq!(after.seat.uses(), before.seat.uses());
 }
 

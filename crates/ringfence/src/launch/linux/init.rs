@@ -10,12 +10,12 @@
 
 use std::ffi::CString;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use ringfence_core::plan::{NetworkNamespace, Step};
+use ringfence_core::plan::Step;
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
-use ringfence_sys::process::{self, Dumpable};
+use ringfence_sys::process::{self, Dumpable, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::signals::{self, Mask, SentBy, SignalFd};
 use ringfence_sys::spawn::{Memory, Spawn};
@@ -25,20 +25,25 @@ use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, mounts, terminal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
-use super::acts::Ready;
-use super::network::Making;
+use super::acts::{Kept, Ready};
+use super::helper::{Hands, Help};
 use super::seat::Seat;
 use super::wire;
+use crate::launch::Linger;
 
 /// All that the inside of a session needs, laid out before it exists.
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
-    /// Whether a network namespace is still to be made.
-    pub(super) network: NetworkNamespace,
+    /// Who sets the session up.
+    pub(super) hands: Hands,
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
+    /// The limit that carries the session's mark, where it has one.
+    pub(super) mark: Option<Limit>,
+    /// What becomes of background processes when the command has ended.
+    pub(super) linger: Linger,
     pub(super) fail_at: Option<Step>,
     pub(super) directory: CString,
     pub(super) programs: Vec<CString>,
@@ -70,12 +75,15 @@ const FAILED: u8 = 125;
 
 impl Inside {
     /// Lets go of everything but the acts, which explain failures.
-    pub(super) fn release(self) -> Vec<(Step, Ready)> {
+    pub(super) fn release(mut self) -> Vec<(Step, Ready)> {
+        for (_, act) in &mut self.acts {
+            act.let_go();
+        }
         self.acts
     }
 
     /// The descriptors that stay open in the first process.
-    fn kept(&self) -> [BorrowedFd<'_>; 5] {
+    fn kept(&self) -> Kept<'_> {
         let listener = self.acts.iter().find_map(|(_, act)| act.listener());
         [
             self.failure.as_fd(),
@@ -114,29 +122,25 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
-    let mut network = match inside.network {
-        NetworkNamespace::Own => match Making::begin(subject) {
-            Ok(making) => Some(making),
-            Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
-        },
-        NetworkNamespace::Shared => None,
+    let mut help = match Help::begin(subject, inside.hands) {
+        Ok(help) => help,
+        Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
     };
     // In the new root, whose terminals are the session's own, and before any rule binds.
     let seated = inside
         .acts
         .partition_point(|(step, _)| *step < Step::Descriptors);
-    if let Err(status) = carry_out(subject, inside, 0..seated, &mut network) {
+    if let Err(status) = carry_out(subject, inside, 0..seated, &mut help) {
         return status;
     }
     if let Err(errno) = inside.seat.take(subject) {
         return inside.fail(Step::Init, SEAT, errno);
     }
-    if let Err(status) = carry_out(subject, inside, seated..inside.acts.len(), &mut network) {
+    if let Err(status) = carry_out(subject, inside, seated..inside.acts.len(), &mut help) {
         return status;
     }
-    if network.is_some() {
-        // Nothing joined it, so the command would have the host's.
-        return inside.fail(Step::Namespaces, 0, Errno::INVAL);
+    if let Err(errno) = help.finish() {
+        return inside.fail(Step::Root, 0, errno);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))
@@ -159,16 +163,31 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         Ok(command) => command,
         Err(errno) => return inside.fail(Step::Command, 0, errno),
     };
-    // The command runs, or has said why not: in both cases this pipe has done its work.
-    if close(subject, inside.failure.as_raw_fd()).is_err() {
-        return FAILED;
+    // The command runs, or has said why not: in both cases these pipes have done their work. The
+    // supervisor reads the second to its end before it answers anything that the command asks.
+    let timeline = inside.timeline.as_ref().map(AsRawFd::as_raw_fd);
+    for done in [Some(inside.failure.as_raw_fd()), timeline]
+        .into_iter()
+        .flatten()
+    {
+        if close(subject, done).is_err() {
+            return FAILED;
+        }
     }
-    let ended = watch(subject, &command, &signals, inside);
+    let ended = watch(subject, Some(&command), &signals, inside);
+    if let (Linger::Yes, Some(ended)) = (inside.linger, ended) {
+        // Whoever reads the command's streams must not wait for this process. If they stay open,
+        // they only wait.
+        let _ = descriptors::close_between(subject, 0, 2);
+        wire::send_end(inside.end.as_fd(), ended);
+        // Until nobody is left, or nobody wants them any more.
+        watch(subject, None, &signals, inside);
+    }
     match inside.boundary {
         Boundary::Descent => end_descendants(),
         Boundary::PidNamespace => end_everyone_else(subject),
     }
-    if let Some(ended) = ended {
+    if let (Linger::No, Some(ended)) = (inside.linger, ended) {
         wire::send_end(inside.end.as_fd(), ended);
     }
     0
@@ -182,19 +201,13 @@ fn carry_out(
     subject: &Subject,
     inside: &Inside,
     which: Range<usize>,
-    network: &mut Option<Making>,
+    help: &mut Help,
 ) -> Result<(), u8> {
     for (step, act) in inside.acts.get(which).unwrap_or_default() {
         if inside.fail_at == Some(*step) {
             return Err(inside.fail(*step, 0, Errno::IO));
         }
-        let done = match (act, network.take()) {
-            (Ready::Network, Some(making)) => making.join(subject).map_err(|errno| (0, errno)),
-            (act, rest) => {
-                *network = rest;
-                act.carry_out(subject, inside.kept())
-            }
-        };
+        let done = help.carry_out(subject, act, inside.kept());
         done.map_err(|(detail, errno)| inside.fail(*step, detail, errno))?;
         inside.mark(*step);
     }
@@ -204,8 +217,17 @@ fn carry_out(
 /// Makes sure that this process never outlives its supervisor.
 fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
     match inside.boundary {
-        // It must live long enough to end the others; it hears of the end by the pipe.
-        Boundary::Descent => process::become_subreaper(subject)?,
+        // It must live long enough to end the others; it hears of the end by the pipe. If the
+        // command has stopped it, it goes on.
+        Boundary::Descent => {
+            process::signal_at_parents_end(subject, Signal::CONT)?;
+            process::become_subreaper(subject)?;
+            // So that whoever ends programs by our name does not end this one with them.
+            process::set_name(subject, c"(session)")?;
+            if let Some(mark) = inside.mark {
+                process::set_limit(subject, LimitedResource::Locks, mark)?;
+            }
+        }
         Boundary::PidNamespace => process::die_with_parent(subject, None, Signal::KILL)?,
     }
     // The parent cannot be seen from in here. If it went before the request above, nobody but
@@ -269,21 +291,33 @@ fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
 }
 
 /// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.
-fn watch(subject: &Subject, command: &Child, signals: &SignalFd, inside: &Inside) -> Option<Ended> {
+///
+/// Without a command it is for those that linger: until none of them is left. Signals are not for
+/// them.
+fn watch(
+    subject: &Subject,
+    command: Option<&Child>,
+    signals: &SignalFd,
+    inside: &Inside,
+) -> Option<Ended> {
     let end = inside.end.as_fd();
     let on_terminal = inside.seat.terminal().is_some();
     loop {
         let mut watched = [
-            PollFd::new(command, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
             PollFd::from_borrowed_fd(end, PollFlags::empty()),
+            command.map_or_else(
+                || PollFd::new(signals, PollFlags::IN),
+                |command| PollFd::new(command, PollFlags::IN),
+            ),
         ];
         if poll(&mut watched, None).is_err() {
             continue;
         }
-        let abandoned = watched[2].revents().contains(PollFlags::ERR);
+        let abandoned = watched[1].revents().contains(PollFlags::ERR);
         while let Ok(Some(arrived)) = signals.take() {
             // A terminal's keys reach the command by themselves: it is in the same group.
+            let Some(command) = command else { continue };
             if on_terminal && arrived.signal == Signal::CONT.as_raw() {
                 // The whole group was stopped with it.
                 let _ = terminal::continue_group(subject, command.pid());
@@ -291,10 +325,15 @@ fn watch(subject: &Subject, command: &Child, signals: &SignalFd, inside: &Inside
                 pass_on(command, arrived.signal);
             }
         }
-        if let Some(ended) = reap(command) {
-            return Some(ended);
+        match reap(command) {
+            Reaped::Command(ended) => return Some(ended),
+            Reaped::Everyone if command.is_none() => return None,
+            Reaped::Everyone | Reaped::Some => {}
         }
-        if on_terminal && let Ok(Some(signal)) = command.stopped() {
+        if on_terminal
+            && let Some(command) = command
+            && let Ok(Some(signal)) = command.stopped()
+        {
             wire::send_stopped(end, signal);
         }
         if abandoned {
@@ -342,6 +381,8 @@ fn end_descendants() {
         if wait::wait_any() == Err(Errno::CHILD) {
             return;
         }
+        // Those that have ended meanwhile need no pass of their own.
+        while let Ok(Some(_)) = wait::reap_any() {}
     }
 }
 
@@ -363,15 +404,35 @@ fn next_number(text: &[u8]) -> Option<(i32, &[u8])> {
     Some((number, text.get(end + 1..)?))
 }
 
-/// Reaps everything that has ended; `Some` if the command is among it.
-fn reap(command: &Child) -> Option<Ended> {
-    let mut found = None;
-    while let Ok(Some((pid, ended))) = wait::reap_any() {
-        if pid == command.pid() {
-            found = Some(ended);
+/// Who was found to have ended.
+enum Reaped {
+    /// The command, so.
+    Command(Ended),
+    /// No child is left.
+    Everyone,
+    /// Nobody, or somebody else.
+    Some,
+}
+
+/// Reaps everything that has ended.
+fn reap(command: Option<&Child>) -> Reaped {
+    let mut found = Reaped::Some;
+    loop {
+        match wait::reap_any() {
+            Ok(Some((pid, ended))) => {
+                if command.is_some_and(|command| command.pid() == pid) {
+                    found = Reaped::Command(ended);
+                }
+            }
+            Ok(None) => return found,
+            Err(_) => {
+                return match found {
+                    Reaped::Command(ended) => Reaped::Command(ended),
+                    Reaped::Everyone | Reaped::Some => Reaped::Everyone,
+                };
+            }
         }
     }
-    found
 }
 
 fn pass_on(command: &Child, signal: i32) {

@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Base, Mount, MountKind, NetworkNamespace};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::expected::{Devices, Expect, What, Writing};
 use super::links;
-use super::root::DEVICES;
+use super::root::{DEVICES, Text};
 
 /// What bubblewrap is told about the root, and what must then be found.
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ const ALWAYS: [&str; 12] = [
 
 impl Options {
     /// Pins every source and says where it goes.
-    pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<Self> {
+    pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Result<Self> {
         let mut options = Self::default();
         let root = AbsPath::root();
         match base {
@@ -68,6 +69,9 @@ impl Options {
         // The base itself carries the access of the root.
         for mount in mounts.iter().filter(|mount| mount.at != root) {
             options.mount(mount, mounts)?;
+        }
+        for text in texts {
+            options.text(text)?;
         }
         Ok(options)
     }
@@ -159,6 +163,21 @@ impl Options {
                 "a mount of a kind this launcher does not know",
             )),
         }
+    }
+
+    /// A file of the session's own.
+    fn text(&mut self, text: &Text) -> io::Result<()> {
+        let file = memfd_create(c"ringfence-text", MemfdFlags::CLOEXEC)?;
+        let mut file = File::from(file);
+        file.write_all(&text.bytes)?;
+        file.rewind()?;
+        let number = file.as_raw_fd().to_string();
+        self.sources.push(file.into());
+        let number = number.as_bytes();
+        let at = bytes(&text.at);
+        self.say(&[b"--perms", b"0444", b"--ro-bind-data", number, at]);
+        let size = u64::try_from(text.bytes.len()).map_err(io::Error::other)?;
+        self.expect(&text.at, What::Text { size }, Writing::Refused)
     }
 
     /// A tree of the host's, by descriptor: what is pinned is what is mounted.

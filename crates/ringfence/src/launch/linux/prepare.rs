@@ -1,8 +1,9 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
@@ -11,7 +12,7 @@ use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
-use ringfence_sys::process::{Limit, LimitedResource};
+use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::start::StartArea;
@@ -19,17 +20,23 @@ use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
+use super::bounds::{Announced, announced, exactly};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
+use super::gate::{self, Opening};
+use super::held::Held;
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
-use super::root;
+use super::root::{self, Text};
 use super::running::Running;
 use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
 use super::words::{arguments, directory, environment, programs};
-use crate::launch::{Command, Given, LaunchError, Options, Timeline};
+use crate::launch::{Command, Decider, Given, LaunchError, Linger, Options, Timeline};
+use crate::sessions::{About, Entry};
+use crate::track::group::SessionGroup;
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -46,8 +53,12 @@ pub struct Prepared {
     tmp: Option<SessionTmp>,
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
+    gate: Option<Opening>,
     terminal: Option<seat::Outer>,
     bwrap: Option<Bwrap>,
+    held: Held,
+    registry: Option<(PathBuf, About)>,
+    linger: Linger,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -88,7 +99,9 @@ pub fn prepare_with(
         streams::check(policy, &seat)?;
     }
     let mut environment = environment(policy, command, &given.variables)?;
-    let mut gathered = Gathered::new(policy, plan, &mut environment)?;
+    gate::add_variables(&mut environment, policy, gate::hosts(plan));
+    let Announced { entry, marked } = announced(&options, plan, boundary)?;
+    let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -100,6 +113,12 @@ pub fn prepare_with(
                 object: None,
                 source: Errno::IO.into(),
             });
+        }
+        if let Act::Gate(plan) = act {
+            let (opening, making) = Opening::new(plan, policy, command)?;
+            gathered.gate = Some(opening);
+            gathered.acts.push((step, Ready::Gate(making)));
+            continue;
         }
         gathered.take(act)?;
     }
@@ -116,13 +135,14 @@ pub fn prepare_with(
         }
     };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
+    let hands = if own_network {
+        Hands::of(options.helper)
+    } else {
+        Hands::One
+    };
     let inside = Inside {
         boundary,
-        network: if own_network {
-            NetworkNamespace::Own
-        } else {
-            NetworkNamespace::Shared
-        },
+        hands,
         start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
@@ -130,6 +150,8 @@ pub fn prepare_with(
         seat,
         timeline: timeline_inside,
         acts: gathered.acts,
+        mark: marked.map(|(_, limit)| limit),
+        linger: options.linger,
         fail_at: options.fail_at,
         directory,
         programs,
@@ -152,21 +174,37 @@ pub fn prepare_with(
         tmp: gathered.tmp,
         timeline,
         asked_over: gathered.asked_over,
+        gate: gathered.gate,
         terminal,
+        held: Held {
+            group: gathered.group,
+            mark: marked.map(|(mark, _)| mark),
+            entry: gathered.entry,
+            ..Held::default()
+        },
+        registry: options.registry,
+        linger: options.linger,
     })
 }
 
 /// What the acts of a plan come to, act by act.
-struct Gathered {
-    engine: Engine,
-    acts: Vec<(Step, Ready)>,
+pub(super) struct Gathered {
+    pub(super) engine: Engine,
+    pub(super) acts: Vec<(Step, Ready)>,
     namespaces: Namespaces,
-    wall: Option<u64>,
+    pub(super) wall: Option<u64>,
     names: Vec<PathBuf>,
     tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
+    gate: Option<Opening>,
+    /// Files of the session's own in the new root.
+    texts: Vec<Text>,
     bwrap: Option<Bwrap>,
+    pub(super) group: Option<SessionGroup>,
+    pub(super) entry: Option<Entry>,
+    /// The limits that nothing can hold for the whole session.
+    pub(super) unbounded: Vec<LimitName>,
 }
 
 impl Gathered {
@@ -174,9 +212,11 @@ impl Gathered {
         policy: &Policy,
         plan: &Plan,
         environment: &mut Vec<CString>,
+        mut entry: Option<Entry>,
     ) -> Result<Self, LaunchError> {
         let engine = plan.engine();
-        let tmp = (engine == Engine::Landlock).then(|| SessionTmp::new(environment));
+        let tmp =
+            (engine == Engine::Landlock).then(|| SessionTmp::new(environment, entry.as_mut()));
         let bwrap = (engine == Engine::Bwrap).then(|| Bwrap::new(policy.project()));
         Ok(Self {
             engine,
@@ -186,14 +226,25 @@ impl Gathered {
             names: Vec::new(),
             tmp: tmp.transpose()?,
             asked_over: None,
+            gate: None,
+            texts: gate::resolver_file(gate::hosts(plan))
+                .map(|at| Text {
+                    at,
+                    bytes: gate::resolver_text(),
+                })
+                .into_iter()
+                .collect(),
             bwrap: bwrap.transpose()?,
+            group: None,
+            entry,
+            unbounded: plan.unbounded(),
         })
     }
 
     fn take(&mut self, act: &Act) -> Result<(), LaunchError> {
         let step = act.step();
         if let Some(bwrap) = &mut self.bwrap {
-            match bwrap.take(act)? {
+            match bwrap.take(act, &self.texts)? {
                 Taken::ButFor(ready) => {
                     self.acts.push((step, ready));
                     return Ok(());
@@ -205,9 +256,10 @@ impl Gathered {
         match act {
             Act::Namespaces { network } => self.namespaces = namespaces(*network),
             Act::Names { absent } => self.names = free_names(absent)?,
-            Act::Limits { bounds } => self.limits(bounds),
+            Act::Cgroup => self.group = Some(self.new_group()?),
+            Act::Limits { bounds } => self.limits(bounds)?,
             other => {
-                if let Some(mut ready) = ready(other)? {
+                if let Some(mut ready) = ready(other, &self.texts)? {
                     self.complete(&mut ready, other)?;
                     self.acts.push((step, ready));
                 }
@@ -216,24 +268,15 @@ impl Gathered {
         Ok(())
     }
 
-    fn limits(&mut self, bounds: &[(LimitName, u64)]) {
-        let mut limits = Vec::new();
-        for (name, bound) in bounds {
-            if *name == LimitName::Wall {
-                self.wall = Some(*bound);
-            } else if let Some(resource) = resource(*name) {
-                limits.push((resource, exactly(*bound)));
-            }
-        }
-        self.acts.push((Step::Limits, Ready::Limits(limits)));
-    }
-
     /// Adds what only this session has.
     fn complete(&mut self, ready: &mut Ready, act: &Act) -> Result<(), LaunchError> {
         match (ready, act) {
             (Ready::Landlock(build), _) => {
                 if let Some(tmp) = &self.tmp {
                     build.allow_writing(tmp.path())?;
+                }
+                for text in &self.texts {
+                    build.allow_reading(text.at.as_path())?;
                 }
             }
             (Ready::Seccomp(_, inner), Act::Seccomp(spec))
@@ -285,6 +328,14 @@ fn namespaces(network: NetworkNamespace) -> Namespaces {
 }
 
 impl Prepared {
+    /// Has somebody asked about hosts on nobody's list; without this they are refused.
+    ///
+    /// A connection is held while somebody is asked. Silence means no.
+    pub fn asking(mut self, decider: Arc<dyn Decider>) -> Self {
+        self.gate = self.gate.map(|gate| gate.ask(decider));
+        self
+    }
+
     /// Starts the session and returns once the command runs.
     ///
     /// The calling process is not restricted and may have threads. The session ends when the
@@ -298,10 +349,16 @@ impl Prepared {
         if let Some(bwrap) = self.bwrap.take() {
             return self.spawn_through(bwrap, asked);
         }
-        let born = Spawn::new(Memory::Copied)
-            // The network's is made beside the root, by `network`.
-            .namespaces(self.namespaces.difference(Namespaces::NET))
-            .start(&mut self.inside, super::init::live);
+        let at_birth = match self.inside.hands {
+            Hands::One => self.namespaces,
+            // The helper makes the network's.
+            Hands::Two => self.namespaces.difference(Namespaces::NET),
+        };
+        let mut spawn = Spawn::new(Memory::Copied).namespaces(at_birth);
+        if let Some(group) = &self.held.group {
+            spawn = spawn.cgroup(group.as_fd());
+        }
+        let born = spawn.start(&mut self.inside, super::init::live);
         let child = born.map_err(|errno| LaunchError::Act {
             step: crate::launch::StepName(Step::Namespaces),
             object: None,
@@ -320,28 +377,36 @@ impl Prepared {
             asked_over,
             terminal,
             namespaces,
+            gate,
             bwrap: _,
+            held,
+            registry,
+            linger,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
         let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        running.held = held;
+        running.linger = linger;
+        running.open_gate(gate)?;
         running.terminal = receive(terminal)?;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
-            running.broker = Some(broker(&socket, namespaces)?);
+            running.ask(broker(&socket, namespaces)?);
         }
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
+        running.expect_registration(registry);
         Ok(running)
     }
 
     fn spawn_through(self, bwrap: Bwrap, asked: Duration) -> Result<Running, LaunchError> {
-        let started = bwrap.start(&self.inside)?;
+        let started = bwrap.start(&self.inside, self.held.group.as_ref())?;
         let boundary = self.inside.boundary;
         let acts = self.inside.release();
-        let running = Running::new(
+        let mut running = Running::new(
             started.child,
             boundary,
             self.end,
@@ -350,15 +415,19 @@ impl Prepared {
             self.plan,
             self.tmp,
         );
+        running.held = self.held;
+        running.linger = self.linger;
         let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        running.open_gate(self.gate)?;
         running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
-            running.broker = Some(broker(&socket, self.namespaces)?.also(own));
+            running.ask(broker(&socket, self.namespaces)?.also(own));
         }
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
+        running.expect_registration(self.registry);
         Ok(running)
     }
 }
@@ -386,7 +455,7 @@ fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchErro
     Ok(Broker::new(listener, network))
 }
 
-fn refused(what: &str, errno: Errno) -> LaunchError {
+pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
     LaunchError::Prepare {
         what: what.to_owned(),
         source: errno.into(),
@@ -449,7 +518,7 @@ fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     }
 }
 
-fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
+fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
     Ok(Some(match act {
         Act::Keyring => Ready::Keyring,
         Act::Ids => Ready::Ids {
@@ -457,7 +526,8 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
             group: IdMap::same(rustix::process::getegid().as_raw()),
         },
         Act::Root { base, mounts } => {
-            let build = root::lay_out(*base, mounts).map_err(|source| LaunchError::Prepare {
+            let build = root::lay_out(*base, mounts, texts);
+            let build = build.map_err(|source| LaunchError::Prepare {
                 what: "lay out the new root".to_owned(),
                 source,
             })?;
@@ -482,23 +552,6 @@ fn ready(act: &Act) -> Result<Option<Ready>, LaunchError> {
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
     }))
-}
-
-fn resource(name: LimitName) -> Option<LimitedResource> {
-    match name {
-        LimitName::Cpu => Some(LimitedResource::Cpu),
-        LimitName::Processes => Some(LimitedResource::Nproc),
-        LimitName::Files => Some(LimitedResource::Nofile),
-        LimitName::FileSize => Some(LimitedResource::Fsize),
-        _ => None,
-    }
-}
-
-fn exactly(bound: u64) -> Limit {
-    Limit {
-        current: Some(bound),
-        maximum: Some(bound),
-    }
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {

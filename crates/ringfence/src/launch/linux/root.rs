@@ -8,7 +8,7 @@
 //! namespace, so each is opened once more in here, without following a link, and must be the very
 //! file that was pinned; from then on only that descriptor is used.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,8 @@ use ringfence_core::plan::{Base, Mount, MountKind};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD, Identity};
 use ringfence_sys::mounts::{
-    self, Attributes, Change, Filesystem, Propagation, Reach, mount_setattr, move_mount, open_tree,
+    self, Attributes, Change, CoveredRoot, Filesystem, Propagation, Reach, mount_setattr,
+    move_mount, open_tree,
 };
 use ringfence_sys::{Errno, Subject, process};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -38,6 +39,13 @@ pub(super) struct RootBuild {
     pins: Vec<OwnedFd>,
 }
 
+/// A file of the session's own, with what is in it, where it is seen.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    pub(super) at: AbsPath,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// Something made in the scratch.
 #[derive(Debug)]
 struct Create {
@@ -50,6 +58,7 @@ enum Made {
     Directory(Mode),
     File(Mode),
     Link(CString),
+    Text(Vec<u8>),
 }
 
 /// A mount and where it goes.
@@ -67,6 +76,11 @@ enum Kind {
         path: CString,
         identity: Identity,
         attributes: Attributes,
+    },
+    /// A device that every program expects.
+    Device {
+        path: CString,
+        number: (u32, u32),
     },
     /// A directory or file of the scratch.
     Scratch {
@@ -95,17 +109,27 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("stdout", "/proc/self/fd/1"),
 ];
 
+/// What is forbidden in the scratch itself, and so in every part of it.
+const SCRATCH: Attributes = Attributes::NOSUID.union(Attributes::NODEV);
+/// Read-only does not keep anybody from writing to a device; it keeps root from changing the mode
+/// or the times of the host's own.
+const DEVICE: Attributes = Attributes::NOSUID
+    .union(Attributes::NOEXEC)
+    .union(Attributes::RDONLY);
+
 /// A directory anybody can list and nobody can write.
 const LISTED: Mode = Mode::from_raw_mode(0o555);
 /// A directory of the scratch that only holds mount points.
 const PLAIN: Mode = Mode::from_raw_mode(0o755);
 /// A temporary directory.
 const STICKY: Mode = Mode::from_raw_mode(0o1777);
+/// A file that everybody can read.
+const READABLE: Mode = Mode::from_raw_mode(0o444);
 /// A file that nobody can open.
 const CLOSED: Mode = Mode::from_raw_mode(0o000);
 
 /// Lays a root out and pins its sources.
-pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
+pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Result<RootBuild> {
     let mut layout = Layout {
         build: RootBuild {
             base: match base {
@@ -131,12 +155,17 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount]) -> io::Result<RootBuild> {
     for (index, mount) in mounts.clone().enumerate() {
         let has_children = mounts
             .clone()
-            .any(|other| other.at != mount.at && mount.at.covers(&other.at));
+            .map(|other| &other.at)
+            .chain(texts.iter().map(|text| &text.at))
+            .any(|other| *other != mount.at && mount.at.covers(other));
         if let MountKind::Alias { path } = &mount.kind {
             layout.alias(&mount.at, path)?;
         } else {
             layout.place(index, mount, has_children)?;
         }
+    }
+    for (index, text) in texts.iter().enumerate() {
+        layout.text(index, text)?;
     }
     Ok(layout.build)
 }
@@ -238,6 +267,23 @@ impl Layout {
         Ok(())
     }
 
+    /// A file of the scratch in place of the host's, or where there is none.
+    fn text(&mut self, index: usize, text: &Text) -> io::Result<()> {
+        let path = format!("text{index}");
+        self.make(&path, Made::Text(text.bytes.clone()))?;
+        self.make_target(&text.at, false)?;
+        let at = inside(&text.at)?;
+        let kind = Kind::Scratch {
+            path: c_string(Path::new(&path))?,
+            attributes: Attributes::NOSUID
+                | Attributes::NODEV
+                | Attributes::NOEXEC
+                | Attributes::RDONLY,
+        };
+        self.build.mounts.push(Placed { at, kind });
+        Ok(())
+    }
+
     /// A tree of the host's hides what the scratch has around it.
     fn shadow(&mut self, at: &AbsPath) {
         self.private.retain(|(private, _)| !at.covers(private));
@@ -311,18 +357,8 @@ impl Layout {
         for (name, number) in DEVICES {
             self.make(Path::new("dev").join(name), Made::File(CLOSED))?;
             let path = Path::new("/dev").join(name);
-            // Read-only does not keep anybody from writing to a device; it keeps root from
-            // changing the mode or the times of the host's own.
-            let kind = self.host(
-                &path,
-                Attributes::NOSUID | Attributes::NOEXEC | Attributes::RDONLY,
-            )?;
-            if !matches!(&kind, Kind::Host { identity, .. }
-                if identity.kind == files::Kind::CharacterDevice && identity.stands_for == number)
-            {
-                let text = format!("{} is not the device it should be", path.display());
-                return Err(io::Error::other(text));
-            }
+            let path = c_string(&path)?;
+            let kind = Kind::Device { path, number };
             let at = inside(&at.below(name))?;
             self.build.mounts.push(Placed { at, kind });
         }
@@ -371,12 +407,13 @@ impl RootBuild {
         Some(format!("/{at}"))
     }
 
-    /// Builds the root and enters it. Runs in the child.
+    /// Builds the root and makes it the session's. Runs in the child. The old one must still be
+    /// taken off.
     ///
     /// # Errors
     ///
     /// The kernel's answer, and which mount it was: one more than its index, or zero.
-    pub(super) fn enter(&self, subject: &Subject) -> Result<(), (u32, Errno)> {
+    pub(super) fn swap(&self, subject: &Subject) -> Result<CoveredRoot, (u32, Errno)> {
         // The modes below are meant as they are written.
         let mask = process::set_umask(subject, 0);
         let scratch = self.scratch().map_err(|errno| (0, errno))?;
@@ -390,7 +427,7 @@ impl RootBuild {
                 .mount(subject, root.as_fd(), scratch.as_fd())
                 .map_err(|errno| (number, errno))?;
         }
-        mounts::pivot_root(subject, root.as_fd()).map_err(|errno| (0, errno))
+        mounts::swap_root(subject, root.as_fd()).map_err(|errno| (0, errno))
     }
 
     /// The scratch, with everything in it that anybody will see.
@@ -400,13 +437,14 @@ impl RootBuild {
         if let Some(size) = &self.scratch_size {
             memory.set(c"size", size)?;
         }
-        let scratch = memory.mount(Attributes::NOSUID | Attributes::NODEV)?;
+        let scratch = memory.mount(SCRATCH)?;
         for create in &self.create {
             match &create.what {
                 Made::Directory(mode) => rustix::fs::mkdirat(&scratch, &*create.path, *mode)?,
                 Made::File(mode) => {
                     rustix::fs::mknodat(&scratch, &*create.path, FileType::RegularFile, *mode, 0)?;
                 }
+                Made::Text(bytes) => write_text(&scratch, &create.path, bytes)?,
                 Made::Link(target) => rustix::fs::symlinkat(&**target, &scratch, &*create.path)?,
             }
         }
@@ -437,6 +475,17 @@ impl RootBuild {
     }
 }
 
+/// Makes a file with something in it. Runs in the child.
+fn write_text(scratch: &OwnedFd, path: &CStr, mut bytes: &[u8]) -> Result<(), Errno> {
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(scratch, path, new, READABLE)?;
+    while !bytes.is_empty() {
+        let count = rustix::io::write(&file, bytes)?;
+        bytes = bytes.get(count..).unwrap_or_default();
+    }
+    Ok(())
+}
+
 impl Placed {
     fn mount(
         &self,
@@ -458,9 +507,23 @@ impl Placed {
                 forbid(subject, tree.as_fd(), *attributes)?;
                 tree
             }
+            Kind::Device { path, number } => {
+                let tree = open_tree(CWD, path, Reach::Single)?;
+                // It is what it is by its number, whatever it was before this moment.
+                let device = files::identify(&tree)?;
+                if device.kind != files::Kind::CharacterDevice || device.stands_for != *number {
+                    return Err(Errno::STALE);
+                }
+                forbid(subject, tree.as_fd(), DEVICE)?;
+                // Its place was made a moment ago, in a directory of ours: nothing on the way
+                // can lead elsewhere.
+                return move_mount(subject, tree.as_fd(), root, &self.at);
+            }
             Kind::Scratch { path, attributes } => {
                 let tree = open_tree(scratch, path, Reach::Single)?;
-                forbid(subject, tree.as_fd(), *attributes)?;
+                if *attributes != SCRATCH {
+                    forbid(subject, tree.as_fd(), *attributes)?;
+                }
                 tree
             }
             Kind::Proc => Filesystem::open(c"proc")?.mount(

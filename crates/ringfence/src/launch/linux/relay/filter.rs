@@ -1,10 +1,9 @@
 //! Standard output and error through a filter, where there is no terminal to lend.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use ringfence_sys::Signal;
 use ringfence_sys::files::{self, Kind};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -12,22 +11,19 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::{stderr, stdout};
 
-use super::super::running::{Beside, Running, Signals};
+use super::super::passing::Signals;
+use super::super::running::{Beside, Running};
 use super::Rest;
 use super::buffer::Flow;
 use super::show::{Output, Shown};
 use super::user::Screen;
-use crate::launch::{Report, Stream, Streams};
+use crate::launch::{Observer, Report, Stream, Streams};
 
 /// Two pipes for what a command prints, and the filters behind them.
-///
-/// For a program whose whole purpose is one session: the signals that it passes on stay blocked in
-/// the calling thread.
 #[derive(Debug)]
 pub struct Filter {
     output: Stretch,
     error: Stretch,
-    signals: Signals,
 }
 
 /// One stream.
@@ -50,7 +46,7 @@ enum Target {
 }
 
 impl Filter {
-    /// Opens the pipes and listens for signals. Call it before anything is started.
+    /// Opens the pipes.
     ///
     /// # Errors
     ///
@@ -59,7 +55,6 @@ impl Filter {
         Ok(Self {
             output: Stretch::open(stdout(), shown)?,
             error: Stretch::open(stderr(), shown)?,
-            signals: Signals::listen()?,
         })
     }
 
@@ -77,13 +72,8 @@ impl Filter {
     }
 
     /// Waits for whoever reads, as every program does that prints; but not if it is told to end.
-    fn finish(&mut self) {
-        let Self {
-            output,
-            error,
-            signals,
-        } = self;
-        for stretch in [output, error] {
+    fn finish(&mut self, signals: &Signals) {
+        for stretch in [&mut self.output, &mut self.error] {
             if stretch.drain(signals) == Rest::Given {
                 stretch.way.finish();
                 stretch.drain(signals);
@@ -97,8 +87,8 @@ impl Filter {
 }
 
 fn told_to_end(signals: &Signals) -> bool {
-    let ends = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
-    signals.any_of(&ends)
+    // Whoever cannot be asked is not waited for.
+    signals.ask_to_end().unwrap_or(true)
 }
 
 impl Stretch {
@@ -189,10 +179,6 @@ impl Target {
 
 impl Beside for Filter {
     fn watched<'a>(&'a self, watched: &mut Vec<PollFd<'a>>) {
-        watched.push(PollFd::from_borrowed_fd(
-            self.signals.as_fd(),
-            PollFlags::IN,
-        ));
         self.output.watched(watched);
         self.error.watched(watched);
     }
@@ -201,8 +187,7 @@ impl Beside for Filter {
         None
     }
 
-    fn serve(&mut self, session: &Running) -> io::Result<()> {
-        self.signals.pass_on(session)?;
+    fn serve(&mut self, _session: &Running) -> io::Result<()> {
         self.output.pump();
         self.error.pump();
         Ok(())
@@ -219,9 +204,23 @@ impl Running {
     /// # Errors
     ///
     /// The kernel's answer; the session has been ended.
-    pub fn wait_filtering(self, mut filter: Filter) -> io::Result<Report> {
-        let report = self.watch(None, &mut filter);
-        filter.finish();
+    pub fn wait_filtering(self, filter: Filter, signals: &Signals) -> io::Result<Report> {
+        self.wait_filtering_observed(filter, signals, &mut ())
+    }
+
+    /// The same, with somebody who is told how far it is.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_filtering_observed(
+        self,
+        mut filter: Filter,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
+        let report = self.watch(Some(signals), &mut filter, observer);
+        filter.finish(signals);
         report
     }
 }

@@ -1,0 +1,354 @@
+//! The ways out of a network that has none.
+//!
+//! The first process makes sockets in the session's own network and hands them over before
+//! anything of the command's runs; it waits until the supervisor serves them. The supervisor, whose
+//! user owns the session's user namespace, gives them their addresses, also those that only the
+//! privileged may have. So the first process needs no capability for it, whoever made the
+//! namespaces, and the sockets cannot be reached from anywhere but inside.
+
+use std::ffi::CString;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_core::path::AbsPath;
+use ringfence_core::plan::{Act, GatePlan, Hosts, Plan};
+use ringfence_core::policy::Policy;
+use ringfence_gate::dial::Dialer;
+use ringfence_gate::judge::{Decider, Judge};
+use ringfence_gate::lookup::System;
+use ringfence_gate::names::{CARRIER_PORT, NAME_SERVICE, PROXY};
+use ringfence_gate::serve::{Doors, Gate};
+use ringfence_gate::upstream::Upstreams;
+use ringfence_sys::signals::Mask;
+use ringfence_sys::{Errno, sockets};
+use rustix::io::{read, retry_on_intr, write};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+
+use crate::launch::{Command, LaunchError};
+
+/// How many connections from the host into the session there can be at once.
+const MOST_INWARD: usize = 32;
+/// How many connections may wait at a door; the kernel has its own bound.
+const QUEUE: i32 = 4096;
+/// How long somebody may think about a host before the answer is no.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A socket that the first process is to make.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Wanted {
+    Datagram,
+    Stream,
+    /// For IPv6, which a kernel may be without.
+    Stream6,
+}
+
+/// What the first process has to do.
+#[derive(Debug)]
+pub(super) struct Making {
+    /// Over which the sockets go; ours is closed once the first process has its own.
+    pub(super) over: Option<OwnedFd>,
+    pub(super) wanted: Vec<Wanted>,
+}
+
+/// A socket goes along.
+const MADE: &[u8] = b"s";
+/// There is no such socket here.
+const NONE: &[u8] = b"n";
+
+impl Making {
+    /// Makes the sockets, hands them over, and waits until they are served. Runs in the child.
+    pub(super) fn make(&self) -> Result<(), Errno> {
+        let over = self.over.as_ref().ok_or(Errno::BADF)?;
+        for wanted in &self.wanted {
+            let (family, kind) = match wanted {
+                Wanted::Datagram => (AddressFamily::INET, SocketType::DGRAM),
+                Wanted::Stream => (AddressFamily::INET, SocketType::STREAM),
+                Wanted::Stream6 => (AddressFamily::INET6, SocketType::STREAM),
+            };
+            match socket_with(family, kind, SocketFlags::CLOEXEC, None) {
+                Ok(socket) => sockets::send(over, MADE, &[socket.as_fd()])?,
+                Err(Errno::AFNOSUPPORT) if *wanted == Wanted::Stream6 => {
+                    sockets::send(over, NONE, &[])?;
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        let mut answer = [0; 1];
+        match retry_on_intr(|| read(over, &mut answer))? {
+            0 => Err(Errno::PIPE),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A gate that waits for its sockets.
+pub(super) struct Opening {
+    over: OwnedFd,
+    plan: GatePlan,
+    /// On the host, for servers inside.
+    inward: Vec<(u16, TcpListener)>,
+    judge: Judge,
+    upstreams: Upstreams,
+}
+
+impl std::fmt::Debug for Opening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opening")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+fn refused(what: impl Into<String>, errno: Errno) -> LaunchError {
+    LaunchError::Prepare {
+        what: what.into(),
+        source: errno.into(),
+    }
+}
+
+impl Opening {
+    /// Takes what of a gate can be had before the session exists.
+    pub(super) fn new(
+        plan: &GatePlan,
+        policy: &Policy,
+        command: &Command,
+    ) -> Result<(Self, Making), LaunchError> {
+        let mut inward = Vec::new();
+        for port in &plan.loopback_in {
+            let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, *port);
+            let listener = TcpListener::bind(address).map_err(|source| LaunchError::Prepare {
+                what: format!("listen on port {port} of the host (`--loopback-in`)"),
+                source,
+            })?;
+            inward.push((*port, listener));
+        }
+        let upstreams = match plan.hosts {
+            Hosts::None => Upstreams::default(),
+            _ => upstreams(command)?,
+        };
+        let pair = sockets::pair().map_err(|errno| refused("open a socket", errno))?;
+        let (over, inner) = pair;
+        let making = Making {
+            over: Some(inner),
+            wanted: wanted(plan),
+        };
+        let opening = Self {
+            over,
+            plan: plan.clone(),
+            inward,
+            judge: Judge::new(policy.network().clone()),
+            upstreams,
+        };
+        Ok((opening, making))
+    }
+
+    /// Has somebody asked about hosts on nobody's list.
+    pub(super) fn ask(self, decider: Arc<dyn Decider>) -> Self {
+        Self {
+            judge: self.judge.asking(decider, PATIENCE),
+            ..self
+        }
+    }
+
+    /// Receives the sockets, serves them, and lets the first process go on. `None` if it went
+    /// before: then it has said why.
+    pub(super) fn open(self) -> Result<Option<Gate>, LaunchError> {
+        let mut doors = Doors {
+            loopback_in: self.inward,
+            ..Doors::default()
+        };
+        let next = || receive(&self.over);
+        if self.plan.hosts != Hosts::None {
+            let Some(socket) = next()? else {
+                return Ok(None);
+            };
+            doors.proxy = Some(listening(socket, PROXY.into())?);
+        }
+        if let Hosts::Directly { .. } = self.plan.hosts {
+            let (Some(carrier), Some(names)) = (next()?, next()?) else {
+                return Ok(None);
+            };
+            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, CARRIER_PORT);
+            doors.carrier = Some(listening(carrier, any.into())?);
+            doors.names = Some(bound(names, name_service().into())?);
+        }
+        for port in &self.plan.loopback_out {
+            let Some(socket) = next()? else {
+                return Ok(None);
+            };
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            doors
+                .loopback_out
+                .push((*port, listening(socket, address)?));
+            // Where there is no IPv6, nobody inside looks for the service there.
+            if let Some(socket) = next()? {
+                let address = SocketAddr::from((Ipv6Addr::LOCALHOST, *port));
+                let listening = listening(socket, address).ok();
+                doors
+                    .loopback_out
+                    .extend(listening.map(|door| (*port, door)));
+            }
+        }
+        if !self.plan.loopback_in.is_empty() {
+            for _ in 0..MOST_INWARD {
+                doors.stash.extend(next()?);
+            }
+        }
+        let dialer = Dialer {
+            judge: Arc::new(self.judge),
+            lookup: Box::new(System),
+            upstreams: self.upstreams,
+        };
+        let gate = opened(doors, dialer)?;
+        // Whoever does not hear it any more has ended.
+        let _ = retry_on_intr(|| write(&self.over, b"k"));
+        Ok(Some(gate))
+    }
+}
+
+fn upstreams(command: &Command) -> Result<Upstreams, LaunchError> {
+    Upstreams::from_environment(&command.environment).map_err(|error| LaunchError::Prepare {
+        what: "use the proxy of this network".to_owned(),
+        source: std::io::Error::other(error),
+    })
+}
+
+/// Opens a gate whose threads no signal of the caller's ends up in.
+fn opened(doors: Doors, dialer: Dialer) -> Result<Gate, LaunchError> {
+    let mask = Mask::block_all().map_err(|errno| refused("block signals", errno))?;
+    let gate = Gate::open(doors, dialer);
+    let restored = mask.restore();
+    restored.map_err(|errno| refused("restore signals", errno))?;
+    gate.map_err(|source| LaunchError::Prepare {
+        what: "serve the network gate".to_owned(),
+        source,
+    })
+}
+
+fn wanted(plan: &GatePlan) -> Vec<Wanted> {
+    let mut wanted = match plan.hosts {
+        Hosts::None => vec![],
+        Hosts::ProxyOnly { .. } => vec![Wanted::Stream],
+        Hosts::Directly { .. } => vec![Wanted::Stream, Wanted::Stream, Wanted::Datagram],
+    };
+    for _ in &plan.loopback_out {
+        wanted.extend([Wanted::Stream, Wanted::Stream6]);
+    }
+    if !plan.loopback_in.is_empty() {
+        wanted.extend([Wanted::Stream; MOST_INWARD]);
+    }
+    wanted
+}
+
+/// The next socket; `None` if there is none, or nobody to send one.
+fn receive(over: &OwnedFd) -> Result<Option<OwnedFd>, LaunchError> {
+    let mut message = [0; 1];
+    let received = sockets::receive(over, &mut message)
+        .map_err(|errno| refused("receive the gate's sockets", errno))?;
+    let [socket, ..] = received.descriptors;
+    Ok(socket)
+}
+
+fn bound(socket: OwnedFd, address: SocketAddr) -> Result<OwnedFd, LaunchError> {
+    bind(&socket, &address)
+        .map_err(|errno| refused(format!("serve {address} inside the session"), errno))?;
+    Ok(socket)
+}
+
+fn listening(socket: OwnedFd, address: SocketAddr) -> Result<OwnedFd, LaunchError> {
+    let socket = bound(socket, address)?;
+    listen(&socket, QUEUE)
+        .map_err(|errno| refused(format!("serve {address} inside the session"), errno))?;
+    Ok(socket)
+}
+
+/// How a plan's hosts are served.
+pub(super) fn hosts(plan: &Plan) -> &Hosts {
+    let gate = plan.acts().iter().find_map(|act| match act {
+        Act::Gate(gate) => Some(&gate.hosts),
+        _ => None,
+    });
+    gate.unwrap_or(&Hosts::None)
+}
+
+/// Where names are asked for. A host without that file has programs ask the loopback itself.
+fn name_service() -> SocketAddrV4 {
+    match std::fs::symlink_metadata(RESOLVER) {
+        Ok(_) => NAME_SERVICE,
+        Err(_) => SocketAddrV4::new(Ipv4Addr::LOCALHOST, NAME_SERVICE.port()),
+    }
+}
+
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// The file that tells programs inside whom to ask for names, by its real name.
+pub(super) fn resolver_file(hosts: &Hosts) -> Option<AbsPath> {
+    let Hosts::Directly { .. } = hosts else {
+        return None;
+    };
+    let real: PathBuf = std::fs::canonicalize(RESOLVER).ok()?;
+    AbsPath::parse(real).ok()
+}
+
+/// What that file says. Without a search list no name is ever made into another.
+pub(super) fn resolver_text() -> Vec<u8> {
+    let address = NAME_SERVICE.ip();
+    format!("# ringfence answers for the names that this session may reach.\nnameserver {address}\nsearch .\n")
+        .into_bytes()
+}
+
+/// Hosts that no proxy is asked for: the session's own loopback.
+const AROUND: &str = "localhost,127.0.0.1,::1";
+
+/// Variables that name the proxy, for the programs that read them.
+const NAMING: [&str; 12] = [
+    "ALL_PROXY",
+    "CARGO_HTTP_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "PIP_PROXY",
+    "YARN_HTTPS_PROXY",
+    "YARN_HTTP_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "npm_config_https_proxy",
+    "npm_config_proxy",
+];
+
+/// Adds the variables that make programs use the gate; what the policy sets itself stays.
+pub(super) fn add_variables(environment: &mut Vec<CString>, policy: &Policy, hosts: &Hosts) {
+    if *hosts == Hosts::None {
+        return;
+    }
+    let proxy = format!("http://{PROXY}");
+    let mut variables: Vec<(&str, String)> = Vec::new();
+    variables.extend(NAMING.map(|name| (name, proxy.clone())));
+    variables.extend(
+        ["NO_PROXY", "no_proxy", "npm_config_noproxy"].map(|name| (name, AROUND.to_owned())),
+    );
+    variables.push(("NODE_USE_ENV_PROXY", "1".to_owned()));
+    if let Hosts::ProxyOnly { .. } = hosts {
+        // It makes every Java program say that it was read, so only where nothing else helps.
+        let (host, port) = (PROXY.ip(), PROXY.port());
+        let each = ["http", "https"]
+            .map(|scheme| format!("-D{scheme}.proxyHost={host} -D{scheme}.proxyPort={port}"));
+        variables.push(("JAVA_TOOL_OPTIONS", each.join(" ")));
+    }
+    for (name, value) in variables {
+        if policy
+            .environment()
+            .set()
+            .iter()
+            .any(|(known, _)| known == name)
+        {
+            continue;
+        }
+        let prefix = format!("{name}=");
+        environment.retain(|known| !known.to_bytes().starts_with(prefix.as_bytes()));
+        environment.extend(CString::new(prefix + &value).ok());
+    }
+}
