@@ -19,5 +19,6 @@ pub mod problem;
 pub mod seatbelt;
 pub mod seccomp;
 pub mod settings;
+pub mod terminal;
 pub mod text;
 pub mod wsl;

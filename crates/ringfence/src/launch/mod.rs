@@ -15,14 +15,14 @@ mod linux;
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
-    system_bwrap,
+    Filter, News, Prepared, Relay, RelayError, Rescue, Running, Served, Shown, Signals, prepare,
+    prepare_with, system_bwrap,
 };
 
 #[cfg(not(target_os = "linux"))]
 mod nowhere;
 #[cfg(not(target_os = "linux"))]
-pub use nowhere::{News, Relay, RelayError, Rescue, Served};
+pub use nowhere::{Filter, News, Relay, RelayError, Rescue, Served, Shown};
 
 #[cfg(target_os = "macos")]
 mod macos;

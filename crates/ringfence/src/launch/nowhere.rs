@@ -9,6 +9,41 @@ use super::{Report, Streams};
 #[derive(Debug)]
 pub struct Relay(std::convert::Infallible);
 
+/// What a user is shown of what a command prints.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Shown {
+    /// All of it.
+    #[default]
+    AsIs,
+    /// Text and colours.
+    Sanitized,
+}
+
+/// Pipes that nothing could be printed to.
+#[derive(Debug)]
+pub struct Filter(std::convert::Infallible);
+
+impl Filter {
+    #[cfg(target_os = "macos")]
+    pub(super) fn never(&self) -> ! {
+        match self.0 {}
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always [`io::ErrorKind::Unsupported`].
+    pub fn new(_shown: Shown) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Never called: there is no such value.
+    pub fn streams(&mut self) -> Streams {
+        match self.0 {}
+    }
+}
+
 /// What would restore that terminal.
 #[derive(Debug)]
 pub struct Rescue(std::convert::Infallible);
@@ -37,7 +72,7 @@ impl Relay {
     /// # Errors
     ///
     /// Always [`RelayError::Refused`].
-    pub fn new() -> Result<Self, RelayError> {
+    pub fn new(_shown: Shown) -> Result<Self, RelayError> {
         Err(RelayError::Refused(io::ErrorKind::Unsupported.into()))
     }
 

@@ -117,6 +117,15 @@ impl Running {
     /// # Errors
     ///
     /// None: there is no such value.
+    pub fn wait_filtering(self, _filter: Filter, _signals: &Signals) -> io::Result<Report> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    ///
+    /// None: there is no such value.
     pub fn wait_relaying(self, _relay: Relay) -> io::Result<Report> {
         match self.0 {}
     }

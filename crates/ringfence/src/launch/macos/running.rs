@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::orders::{Keep, Task};
 use super::table::Table;
 use super::{Session, Stage, now, pipe, tell};
-use crate::launch::nowhere::Relay;
+use crate::launch::nowhere::{Filter, Relay};
 use crate::launch::{Cause, Network, Report};
 
 /// Whether a session begins with a process group of its own.
@@ -210,6 +210,16 @@ impl Running {
             }
         })?;
         self.supervise(sender, &receiver)
+    }
+
+    /// Never called: there is no such filter.
+    ///
+    /// # Errors
+    ///
+    /// None: there is no such value.
+    #[expect(clippy::needless_pass_by_value, reason = "as where there is one")]
+    pub fn wait_filtering(self, filter: Filter, _signals: &Signals) -> io::Result<Report> {
+        filter.never()
     }
 
     /// Never called: there is no such terminal.
