@@ -44,7 +44,15 @@ struct About {
     session: String,
     name: String,
     project: PathBuf,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "sessions are written down on Linux only")
+    )]
     directory: PathBuf,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "sessions are written down on Linux only")
+    )]
     command: Vec<OsString>,
     /// Where sessions are written down.
     #[cfg(target_os = "linux")]
@@ -94,6 +102,10 @@ impl Record {
     }
 
     /// Remembers where a run is, so that others can find it.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unused_variables, reason = "sessions have names on Linux only")
+    )]
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
         self.about = About {
             project: scene.place.project.as_path().to_owned(),
