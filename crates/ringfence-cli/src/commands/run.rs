@@ -135,11 +135,14 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     // Both live as long as the process: giving them back piece by piece would be the last thing
     // between the command's end and ours.
     let scene = ManuallyDrop::new(scene);
+    if !arguments.dry_run {
+        record.scene(&scene, arguments.name.as_deref(), job.command);
+    }
     let policy = ManuallyDrop::new(scene.policy()?);
     if let Some(rules) = arguments.shell_policy {
         let judged = Judged::new(job.command, rules, &policy)?;
         let objection = judged.objection();
-        record.judged(judged);
+        record.judged(judged, objection.as_deref());
         if let Some(objection) = objection {
             record.because(objection);
             return Err(Exit::Refused);
@@ -176,7 +179,6 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
-    record.scene(&scene, job.flags.name.as_deref(), job.command);
     launch(&policy, job, record).map(Ran::Command)
 }
 
