@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
-#[cfg(target_os = "linux")]
 use rustix::termios::Termios;
 
 /// What a command gets from its caller besides its policy.
@@ -69,18 +68,17 @@ pub struct NewTerminal {
     /// How large it is.
     pub size: Size,
     /// Its modes; `None` for those of a new terminal.
-    #[cfg(target_os = "linux")]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "no session has a terminal of its own here yet")
+    )]
     pub(crate) modes: Option<Termios>,
 }
 
 impl NewTerminal {
     /// A terminal of this size, with the modes of a new one.
     pub fn new(size: Size) -> Self {
-        Self {
-            size,
-            #[cfg(target_os = "linux")]
-            modes: None,
-        }
+        Self { size, modes: None }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence_core::plan::{Plan, Step};
 use ringfence_core::policy::Policy;
 
-use super::nowhere::{Relay, Served};
+use super::nowhere::{Filter, Relay, Served};
 use super::{Command, Given, LaunchError, Options, Report};
 
 /// A launch that cannot exist here.
