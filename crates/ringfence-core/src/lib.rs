@@ -10,6 +10,7 @@
 
 pub mod cleanup;
 pub mod host;
+pub mod kinfo;
 pub mod origin;
 pub mod path;
 pub mod plan;

@@ -28,7 +28,6 @@ mod served;
 mod streams;
 mod tmp;
 mod wire;
-mod words;
 
 pub use bwrap::system_bwrap;
 pub use passing::Signals;
