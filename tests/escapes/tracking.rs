@@ -105,8 +105,14 @@ fn whoever_kills_the_first_process_takes_nobody_along() {
 #[test]
 fn whoever_stops_the_first_process_is_ended_all_the_same() {
     for_each_user(binaries!(), |world| {
+        let registry = world.path("registry");
+        fs::create_dir(&registry).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(&registry, private).unwrap();
+        world.own();
         for (name, setup) in without_pid_namespace(world) {
-            for setup in [setup.clone(), setup.without(Step::Cgroup)] {
+            let setup = setup.registered(&registry);
+            for setup in [setup.clone(), setup.clone().without(Step::Cgroup)] {
                 let file = world.project("growing");
                 let _ = fs::remove_file(&file);
                 let stop = attack(world, &file, "kill -STOP $PPID; sleep 60");
@@ -120,6 +126,10 @@ fn whoever_stops_the_first_process_is_ended_all_the_same() {
                 // them.
                 assert_gone(world, name);
             }
+            // Its cgroup goes with the next start.
+            let groups = named_groups(&registry);
+            world.run(&setup, ["true"]).assert_status(0);
+            assert!(groups.iter().all(|group| !group.is_dir()), "{groups:?}");
         }
     });
 }
