@@ -39,6 +39,7 @@ fuzz_target!(|text: &str| {
         own: Vec::new(),
         sockets: vec![("ssh-agent", "/run/agent.sock".into())],
         toolchains: Vec::new(),
+        repositories: Vec::new(),
     };
     let look = |path: &Path| match AbsPath::lexical(path) {
         Ok(path) if path.depth() > 5 => Seen::Absent,

@@ -34,9 +34,15 @@ mod gate_proxy;
 #[cfg(test)]
 mod gate_robust;
 #[cfg(test)]
+mod git_executes;
+#[cfg(test)]
+mod git_metadata;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod handles;
+#[cfg(test)]
+mod host_side_replace;
 #[cfg(test)]
 mod index;
 #[cfg(test)]
@@ -69,6 +75,8 @@ mod private_tmp;
 mod proc_aliases;
 #[cfg(test)]
 mod proof;
+#[cfg(test)]
+mod protected_names;
 #[cfg(test)]
 mod random_operations;
 #[cfg(test)]

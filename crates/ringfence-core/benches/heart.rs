@@ -67,6 +67,7 @@ fn place() -> Place {
         own: Vec::new(),
         sockets: Vec::new(),
         toolchains: Vec::new(),
+        repositories: Vec::new(),
     }
 }
 

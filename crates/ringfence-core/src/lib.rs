@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cleanup;
+pub mod git;
 pub mod host;
 pub mod kinfo;
 pub mod origin;

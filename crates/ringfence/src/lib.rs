@@ -21,7 +21,7 @@
 //! [`shim::run_if_asked`]. With the feature `tokio` sessions can be waited for on its runtime.
 //!
 //! Below that, this crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
-//! it is called from ([`place`]), reads settings ([`load`], [`shell`]), asks the host what it can enforce
+//! it is called from ([`place`]), which repositories are there ([`git`]), reads settings ([`load`], [`shell`]), asks the host what it can enforce
 //! ([`probe`]), plans for it ([`planned`]) and starts commands ([`launch`]).
 //!
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
@@ -32,9 +32,13 @@ mod asynchronous;
 #[cfg(unix)]
 pub mod audit;
 #[cfg(unix)]
+pub mod changes;
+#[cfg(unix)]
 mod command;
 #[cfg(unix)]
 pub mod elf;
+#[cfg(unix)]
+pub mod git;
 #[cfg(unix)]
 pub mod launch;
 #[cfg(target_os = "linux")]

@@ -9,8 +9,8 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use ringfence_core::origin::{Layer, Origin, Source};
-use ringfence_core::policy::{Complaint, Place, Policy};
+use ringfence_core::origin::{BuiltIn, Layer, Origin, Source};
+use ringfence_core::policy::{Complaint, Place, Policy, git_level};
 use ringfence_core::problem::{Problem, Severity};
 use ringfence_core::settings::{
     Base, Keys, LARGEST_FILE, SettingPath, Settings, SettingsFile, has_errors,
@@ -19,6 +19,7 @@ use ringfence_shell::Rules;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::git::{self, Reach, Search, Unsearchable};
 use crate::place::{Lookout, OS, Surroundings};
 use crate::{programs, shell};
 
@@ -98,6 +99,8 @@ pub struct Loaded {
     /// What is wrong with the variables.
     pub variables: Vec<Complaint>,
     settings: Settings,
+    /// Where to look for repositories, if anybody has said so.
+    search: Option<Search>,
 }
 
 /// A mistake that stops everything, or an oddity that is only said, wherever it was written.
@@ -139,6 +142,7 @@ impl Loaded {
             files: Vec::new(),
             variables: Vec::new(),
             settings: Settings::new(),
+            search: None,
         }
     }
 
@@ -148,6 +152,7 @@ impl Loaded {
             files: Vec::new(),
             variables: Vec::new(),
             settings: Settings::new(),
+            search: Some(surroundings.search(place)),
         };
         if let Some(path) = surroundings.user_settings() {
             let text = read_user(&path);
@@ -252,8 +257,19 @@ impl Loaded {
         if self.is_unsound() || !self.variables.is_empty() {
             return Err(self.mistakes());
         }
+        let reach = Reach::of(git_level(&self.settings, place));
+        let search = self.search.clone().unwrap_or_else(|| Search {
+            home: place.home.clone(),
+            ..Search::new(place.project.clone())
+        });
+        let repositories = git::find(&search, reach, lookout)
+            .map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
+        let place = Place {
+            repositories,
+            ..place.clone()
+        };
         let look = |path: &Path| lookout.look(path);
-        let resolved = programs::resolve(&self.settings, place, &look);
+        let resolved = programs::resolve(&self.settings, &place, &look);
         let checked = resolved.and_then(|policy| {
             shell::rules(policy.shell_rules())?;
             Ok(policy)
@@ -337,6 +353,16 @@ fn entries(list: &OsStr) -> impl Iterator<Item = &Path> {
     use std::os::unix::ffi::OsStrExt;
     let parts = list.as_bytes().split(|byte| *byte == b':');
     parts.map(|part| Path::new(OsStr::from_bytes(part)))
+}
+
+fn unsearchable(error: &Unsearchable) -> Complaint {
+    let help = "name a smaller project with `--project PATH`, or leave its git metadata open with \
+                `git: full`";
+    Complaint {
+        origin: Origin::BuiltIn(BuiltIn::Git),
+        message: error.to_string(),
+        help: Some(help.to_owned()),
+    }
 }
 
 fn not_a_path(entry: &Path, origin: Origin) -> Complaint {

@@ -13,6 +13,8 @@ use ringfence_core::policy::{Found, Place, Seen, lists};
 use ringfence_core::settings::{Kind, Os};
 use ringfence_core::text::printable_path;
 
+use crate::git::{self, Search};
+
 pub use crate::lookout::Lookout;
 
 /// The operating system this program was built for.
@@ -124,10 +126,12 @@ pub struct Surroundings {
 struct Variables(Vec<(&'static str, OsString)>);
 
 /// Every variable that is read here.
-const VARIABLES: [&str; 13] = [
+const VARIABLES: [&str; 15] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
     "DOCKER_HOST",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
     "GNUPGHOME",
     "GOCACHE",
     "GOMODCACHE",
@@ -244,7 +248,23 @@ impl Surroundings {
             own: self.own(lookout),
             sockets: self.sockets(),
             toolchains: toolchains.collect(),
+            repositories: Vec::new(),
         })
+    }
+
+    /// Where to look for the project's repositories.
+    pub fn search(&self, place: &Place) -> Search {
+        let variables = git::VARIABLES.iter().filter_map(|name| {
+            let value = self.variables.named(name)?;
+            Some((*name, value.to_owned()))
+        });
+        Search {
+            project: place.project.clone(),
+            home: self.home.clone(),
+            current: self.current.clone(),
+            variables: variables.collect(),
+            state: self.state.clone(),
+        }
     }
 
     /// Directories of ringfence's own, by their canonical names if they exist.

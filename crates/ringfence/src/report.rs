@@ -19,6 +19,7 @@ use ringfence_shell::{Judgement, RuleSet};
 use serde::{Serialize, Serializer};
 
 use crate::audit::Denial;
+use crate::changes::Changes;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -119,6 +120,11 @@ pub struct End<'a> {
     pub exit_status: u8,
     /// Protected names that appeared, and where they were put.
     pub names: Vec<Name<'a>>,
+    /// Protected names that somebody inside tried to make.
+    pub tried: Vec<Text<'a>>,
+    /// What became of the project, if somebody looked before and after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<&'a Changes>,
     /// What ringfence itself did not let the session have.
     pub denials: &'a [Denial],
     /// What it tried to reach through the network gate.
@@ -145,6 +151,12 @@ impl<'a> End<'a> {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
+            tried: report
+                .tried
+                .iter()
+                .map(|path| Text(path.as_os_str()))
+                .collect(),
+            changes: report.changes.as_deref(),
             denials: &report.denials,
             network: report.network.attempts.iter().map(Attempted::new).collect(),
             network_not_kept: report.network.not_kept,
@@ -461,6 +473,8 @@ mod tests {
                 path: PathBuf::from("/p/.envrc"),
                 moved_to: None,
             }],
+            tried: vec![PathBuf::from("/p/.git")],
+            changes: None,
             denials: Vec::new(),
             network: Network::default(),
             timeline: vec![(Step::Root, Duration::from_micros(1500))],
@@ -495,6 +509,7 @@ mod tests {
                 "status": 125,
                 "exit_status": 125,
                 "names": [{"path": "/p/.envrc", "moved_to": null}],
+                "tried": ["/p/.git"],
                 "denials": [],
                 "network": [],
                 "network_not_kept": 0,

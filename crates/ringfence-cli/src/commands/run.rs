@@ -4,16 +4,17 @@ use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
+use ringfence::changes::Before;
+use ringfence::git::Search;
 use ringfence::launch::{
-    Cause, Command, Filter, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
-    Rescue, Shown, Signals, StepName, Streams, Timeline,
+    Command, Filter, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report, Rescue,
+    Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
 use ringfence_core::plan::{Feature, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
-use ringfence_core::text::printable_path;
 
 use super::judged::Judged;
 #[cfg(target_os = "linux")]
@@ -24,6 +25,7 @@ use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
 use crate::output::{answer, answer_json, complain, tell, visible};
+use crate::print::ending;
 use crate::print::plan::{self, Detail, gaps_by_reason};
 use crate::print::policy::ignored;
 use crate::print::verdict::shell_word;
@@ -111,6 +113,10 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
 }
 
 /// What came of a run that nothing was wrong with.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one in the life of a process"
+)]
 enum Ran {
     /// The command was started, and has ended.
     Command(Report),
@@ -179,7 +185,8 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
-    launch(&policy, job, record).map(Ran::Command)
+    let search = scene.surroundings.search(&scene.place);
+    launch(&policy, &search, job, record).map(Ran::Command)
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
@@ -226,7 +233,12 @@ fn refuse(planned: &Planned) {
 const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent only: a command that kills the session's first process can leave others behind (`ringfence doctor` says why there is no cgroup)\n";
 
 /// Starts the command and waits for its end. The exit status is the command's own.
-fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report, Exit> {
+fn launch(
+    policy: &Policy,
+    search: &Search,
+    job: &Job<'_>,
+    record: &mut Record,
+) -> Result<Report, Exit> {
     let options = job.flags;
     let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
     // Twice at most: a plan that was made thoroughly is never reconsidered.
@@ -245,7 +257,7 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
         if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);
         }
-        let refusal = match session(policy, planned.plan(), job, record) {
+        let refusal = match session(policy, planned.plan(), search, job, record) {
             Ok(report) => break report,
             Err(refusal) => refusal,
         };
@@ -255,27 +267,13 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
         };
         planned = ManuallyDrop::new(again);
     };
-    for name in &report.names {
-        let shown = printable_path(&name.path);
-        tell(&match &name.moved_to {
-            Some(moved) => format!(
-                "ringfence: {shown} is protected and was made inside; it is now {}\n",
-                printable_path(moved)
-            ),
-            None => format!(
-                "ringfence: {shown} is protected and was made inside; look at it before anything runs it\n"
-            ),
-        });
+    let told = ending::told(&report);
+    if !told.is_empty() {
+        tell(&told);
     }
     say_refused(&report);
-    match report.cause {
-        Cause::WallTime => {
-            tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
-        }
-        Cause::Limit { limit, .. } => tell(&format!(
-            "ringfence: ended, since it used more than its limit (`--limit {limit}=...`)\n"
-        )),
-        _ => {}
+    if options.verbose > 0 {
+        tell(&ending::in_detail(&report));
     }
     Ok(report)
 }
@@ -312,6 +310,7 @@ fn say_refused(report: &Report) {
 fn session(
     policy: &Policy,
     plan: &Plan,
+    search: &Search,
     job: &Job<'_>,
     record: &mut Record,
 ) -> Result<Report, LaunchError> {
@@ -342,6 +341,9 @@ fn session(
     } else {
         Shown::AsIs
     };
+    // Looking at a large project takes time, so only for somebody who reads what it comes to.
+    let wanted = options.verbose > 0 || record.is_wanted();
+    let before = wanted.then(|| Before::look(search));
     let mut front = Front::new(job.terminal, shown)?;
     let prepared =
         ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
@@ -379,7 +381,9 @@ fn session(
         Front::Signals(signals) => running.wait_passing_signals(&signals),
         Front::Terminal(relay) => running.wait_relaying(*relay),
     };
-    waited.map_err(|source| refused("wait for the session", source))
+    let mut report = waited.map_err(|source| refused("wait for the session", source))?;
+    report.changes = before.map(|before| Box::new(before.compare()));
+    Ok(report)
 }
 
 /// What stands between the caller and the session.

@@ -5,6 +5,7 @@
 
 pub(crate) mod diagnostics;
 pub(crate) mod doctor;
+pub(crate) mod ending;
 pub(crate) mod ir;
 pub(crate) mod judgement;
 pub(crate) mod plan;

@@ -192,3 +192,50 @@ fn without_a_place_for_the_report_nothing_runs() {
     }
     assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
 }
+
+#[test]
+fn what_runs_later_is_told() {
+    let world = World::new();
+    fs::write(world.project().join("Makefile"), "all:\n").unwrap();
+    let script = "mkdir .vscode; echo 'all: evil' > Makefile; mkdir -p vendor/x/.git/hooks
+        echo x > vendor/x/.git/hooks/pre-commit; mkdir -p docs/objects docs/refs; echo > docs/HEAD
+        true";
+
+    let (ran, events) = with_events(&world, &["-v", "--", "/bin/sh", "-c", script]);
+
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    let end = &events[1];
+    let tried = end["tried"].as_array().unwrap();
+    assert_eq!(tried.len(), 1, "{end}");
+    assert!(tried[0].as_str().unwrap().ends_with("/.vscode"));
+    let changes = &end["changes"];
+    assert_eq!(changes["files"][0]["path"], "Makefile");
+    assert_eq!(changes["files"][0]["before"].as_str().unwrap().len(), 64);
+    assert_ne!(changes["files"][0]["before"], changes["files"][0]["after"]);
+    let made = changes["repositories"].as_array().unwrap();
+    let paths: Vec<&str> = made
+        .iter()
+        .map(|made| made["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["docs", "vendor/x/.git"]);
+    assert_eq!(made[1]["knobs"][0], "hooks/pre-commit");
+    assert_eq!(changes["set_id"]["count"], 0);
+    assert_eq!(changes["hard_links"]["count"], 0);
+    for told in [
+        ".vscode is protected, and making it was refused",
+        "Makefile runs later and has changed",
+        "vendor/x/.git is a new repository, and git would obey hooks/pre-commit in it",
+        "docs is a new repository",
+    ] {
+        assert!(ran.errors.contains(told), "{told}: {}", ran.errors);
+    }
+    // Nothing of it without `-v`.
+    let quiet = world.run(&[
+        "run",
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo b > Makefile; mkdir .vscode; true",
+    ]);
+    assert!(!quiet.errors.contains("Makefile"), "{}", quiet.errors);
+}

@@ -243,7 +243,7 @@ fn launch_that_fails_for_a_reason_no_probe_knows_is_told() {
 }
 
 #[test]
-fn second_listener_is_no_reason_to_refuse() {
+fn second_listener_costs_the_names_that_are_not_there() {
     for who in everybody() {
         let world = World::new(who);
         let (code, report) = doctor(&world, Around::Listener);
@@ -253,7 +253,13 @@ fn second_listener_is_no_reason_to_refuse() {
         assert_eq!(listener["state"], "missing");
         let why = listener["why"].as_str().unwrap();
         assert!(why.contains("has a listener already"), "{why}");
+        // All but one thing holds, and that one is named: nobody can be asked about names.
         let ran = world.run(Around::Listener, &["run", "--", "touch", "made"]);
+        assert_eq!(ran.code, 125, "{ran:?}");
+        assert!(ran.errors.contains("a protected name"), "{ran:?}");
+        assert!(!world.made("made"));
+        let accepted = ["run", "--on-gap", "report", "--", "touch", "made"];
+        let ran = world.run(Around::Listener, &accepted);
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(world.made("made"));
     }

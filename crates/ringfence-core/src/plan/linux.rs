@@ -10,8 +10,8 @@ use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
-    self, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SystemIpc,
-    UnixSockets,
+    self, Creating, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries,
+    SystemIpc, UnixSockets,
 };
 use crate::settings::{Limit, NetworkMode, Tmp};
 
@@ -363,7 +363,27 @@ fn filter(
     } else {
         UnixSockets::Refused
     };
+    let names = draft
+        .acts
+        .iter()
+        .any(|act| matches!(act, Act::Names { .. }));
+    if names && unix == UnixSockets::Refused {
+        let Feature::Missing { why, fix } = &facts.seccomp_listener else {
+            return;
+        };
+        draft.gap(
+            policy,
+            "a protected name that does not exist is not made",
+            &format!("it could be made, and would be put aside when the session ends: {why}"),
+            fix,
+        );
+    }
     draft.acts.push(Act::Seccomp(FilterSpec {
+        creating: if names && unix == UnixSockets::Brokered {
+            Creating::Asked
+        } else {
+            Creating::Free
+        },
         group_signals: if facts.landlock.abi < ABI_SCOPES {
             GroupSignals::Refused
         } else {

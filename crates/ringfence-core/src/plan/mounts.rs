@@ -3,6 +3,7 @@
 //! Mounts hide, and carry denials inside grants; they cannot hold a descriptor that is already
 //! open. That is Landlock's part, so both are always planned together.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt;
 
@@ -236,12 +237,17 @@ pub const DEVICES: [&str; 9] = [
 ];
 
 #[derive(Debug, Default)]
-struct Mounts(Vec<Mount>);
+struct Mounts {
+    list: Vec<Mount>,
+    /// Where they are: a project may have hundreds of repositories in it.
+    places: HashSet<AbsPath>,
+}
 
 impl Mounts {
     fn push(&mut self, at: &AbsPath, kind: MountKind) {
         let at = at.clone();
-        self.0.push(Mount { at, kind });
+        self.places.insert(at.clone());
+        self.list.push(Mount { at, kind });
     }
 
     /// Mounts the directories between a writable mount and a rule inside it over themselves.
@@ -252,7 +258,7 @@ impl Mounts {
         let between = std::iter::successors(path.parent(), AbsPath::parent)
             .take_while(|directory| directory != mounted_at);
         for directory in between {
-            if !self.0.iter().any(|mount| mount.at == directory) {
+            if !self.places.contains(&directory) {
                 let access = Access::Write;
                 self.push(&directory, MountKind::Bind { access });
             }
@@ -260,8 +266,8 @@ impl Mounts {
     }
 
     fn parents_first(mut self) -> Vec<Mount> {
-        self.0.sort_by_key(|mount| mount.at.depth());
-        self.0
+        self.list.sort_by_key(|mount| mount.at.depth());
+        self.list
     }
 }
 

@@ -351,34 +351,134 @@ pub fn session_trees(os: Os) -> &'static [(&'static str, Access, Content)] {
 
 /// Names in a project that some program outside runs or obeys without being asked.
 pub const PROTECTED: &[(&str, &str)] = &[
-    (".claude", "settings, hooks and commands of an agent"),
-    (".codex", "settings of an agent"),
-    (".cursor", "rules and MCP servers of an editor"),
+    // Git hooks, and what manages them.
+    (".husky", "git hooks of npm projects"),
+    (".lefthook.yml", "programs run on commit"),
+    ("lefthook.yml", "programs run on commit"),
+    (".overcommit.yml", "programs run on commit"),
+    (".pre-commit-config.yaml", "programs run on commit"),
+    (".hg/hgrc", "hooks and extensions of Mercurial"),
+    // Editors.
     (
         ".devcontainer",
         "commands an editor runs when it opens the project",
     ),
-    (".envrc", "direnv runs it on entering the directory"),
-    (".gemini", "settings of an agent"),
+    (".devcontainer.json", "the same, in one file"),
     (
-        ".github/workflows",
-        "runs on a server with the repository's secrets",
+        ".dir-locals.el",
+        "Emacs evaluates it for every file it opens",
     ),
-    (".husky", "git hooks of npm projects"),
+    (".exrc", "Vim may run it on starting here"),
+    (".fleet", "run configurations of an editor"),
     (".idea", "run configurations of an editor"),
-    (".mcp.json", "servers an agent starts"),
-    (".npmrc", "registries and scripts of npm"),
-    (".pnpmfile.cjs", "pnpm runs it on install"),
-    (".pre-commit-config.yaml", "programs run on commit"),
-    (".ringfence", "the project's own settings for ringfence"),
+    (".nvim.lua", "Neovim may run it on starting here"),
     (".vscode", "tasks an editor runs"),
-    (".yarnrc.yml", "yarn loads plugins it names"),
     (".zed", "tasks and servers of an editor"),
+    // Agents, and the servers that they start.
+    (".agents", "settings of agents"),
+    (".aider.conf.yml", "settings and commands of an agent"),
+    (".claude", "settings, hooks and commands of an agent"),
+    (".codex", "settings of an agent"),
+    (".continue", "settings and servers of an assistant"),
+    (".cursor", "rules and MCP servers of an editor"),
+    (".gemini", "settings of an agent"),
+    (".kiro", "settings, hooks and servers of an agent"),
+    (".mcp.json", "servers an agent starts"),
+    (".opencode", "settings and tools of an agent"),
+    ("opencode.json", "settings and servers of an agent"),
+    (".qwen", "settings of an agent"),
+    (".roo", "settings and servers of an assistant"),
+    (".windsurf", "rules and servers of an editor"),
+    (".ringfence", "the project's own settings for ringfence"),
+    // Shells, debuggers and version managers that look around where they are started.
+    (".envrc", "direnv runs it on entering the directory"),
+    (".gdbinit", "a debugger runs it on starting here"),
+    (".lldbinit", "a debugger runs it on starting here"),
+    (
+        ".mise.toml",
+        "hooks and variables on entering the directory",
+    ),
+    ("mise.toml", "hooks and variables on entering the directory"),
+    // Package managers, where a file is obeyed that is not the project's own source.
     (
         ".cargo/config.toml",
         "runners and wrappers that cargo starts",
     ),
     (".cargo/config", "the same, by its old name"),
+    (".npmrc", "registries and scripts of npm"),
+    (".pnpmfile.cjs", "pnpm runs it on install"),
+    (".yarnrc", "yarn runs the program it names"),
+    (".yarnrc.yml", "yarn loads plugins it names"),
+    (".yarn/plugins", "yarn loads them on every start"),
+    (
+        ".yarn/releases",
+        "yarn runs the program in it instead of itself",
+    ),
+    // Servers that run it with the repository's secrets.
+    (
+        ".circleci",
+        "runs on a server with the repository's secrets",
+    ),
+    (
+        ".github/workflows",
+        "runs on a server with the repository's secrets",
+    ),
+    (
+        ".gitlab-ci.yml",
+        "runs on a server with the repository's secrets",
+    ),
+];
+
+/// Names at a project's root that are ordinary source, and that somebody will run later all the
+/// same: they stay writable, and the report says which of them changed.
+pub const RUN_LATER: &[&str] = &[
+    ".bazelrc",
+    ".env",
+    ".gitattributes",
+    ".gitmodules",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "CMakeLists.txt",
+    "Cargo.toml",
+    "Dockerfile",
+    "GEMINI.md",
+    "GNUmakefile",
+    "Gemfile",
+    "Jenkinsfile",
+    "Justfile",
+    "Makefile",
+    "Rakefile",
+    "Taskfile.yml",
+    "Vagrantfile",
+    "build.gradle",
+    "build.gradle.kts",
+    "build.rs",
+    "compose.yaml",
+    "composer.json",
+    "conftest.py",
+    "deno.json",
+    "docker-compose.yml",
+    "flake.nix",
+    "go.mod",
+    "gradle/wrapper/gradle-wrapper.properties",
+    "gradlew",
+    "justfile",
+    "makefile",
+    "meson.build",
+    "mix.exs",
+    "mvnw",
+    "noxfile.py",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "pyvenv.cfg",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "setup.py",
+    "sitecustomize.py",
+    "tox.ini",
 ];
 
 /// Parts of a git directory that make git run something, or point it elsewhere. They stay as
@@ -393,7 +493,13 @@ pub const GIT_KNOBS: &[&str] = &[
     "info/exclude",
     "modules",
     "objects/info/alternates",
+    "objects/info/http-alternates",
+    // Its list of steps may say `exec`.
+    "rebase-merge",
 ];
+
+/// The same for the directory that git keeps for one linked working tree.
+pub const WORKTREE_KNOBS: &[&str] = &["commondir", "config.worktree", "gitdir", "rebase-merge"];
 
 /// Variables that pass in a terminal.
 pub const TERMINAL_VARIABLES: &[&str] = &[

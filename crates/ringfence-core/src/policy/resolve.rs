@@ -4,6 +4,7 @@
 //! of additional things add up; a rule for the same path from a stronger layer replaces the
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
+mod git;
 mod paths;
 mod reach;
 mod rules;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::settled::Settled;
 use super::{Access, Alias, Found, Ignored, Note, Policy, lists};
+use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
@@ -36,6 +38,8 @@ pub struct Place {
     pub sockets: Vec<(&'static str, PathBuf)>,
     /// Variables of [`lists::TOOLCHAIN_VARIABLES`] that the caller has.
     pub toolchains: Vec<(&'static str, OsString)>,
+    /// Git repositories in and around the project, as far as somebody looked for them.
+    pub repositories: Vec<Repository>,
 }
 
 /// What stands at a path.
@@ -118,7 +122,7 @@ fn build(
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
-    let git = builder.git();
+    let git = git(settings, place, preset.value);
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
     if preset.value != Preset::Track {
@@ -250,27 +254,39 @@ impl Builder<'_> {
             help,
         });
     }
+}
 
-    fn git(&self) -> Located<GitLevel> {
-        if self.preset == Preset::Track {
-            return Located::built_in(GitLevel::Full, BuiltIn::Preset(Preset::Track));
-        }
-        if let Some(written) = self.word(|keys| &keys.git) {
-            return written;
-        }
-        let seed = self.word(|keys| &keys.agent.sandbox_permissions.allow_git_access);
-        match (self.place.kind, seed) {
-            (Kind::Tool, Some(seed)) if seed.value => Located::new(GitLevel::Write, seed.origin),
-            _ => {
-                let level = match self.preset {
-                    // A person's shell is where people commit.
-                    Preset::Terminal | Preset::Track => GitLevel::Full,
-                    Preset::Agent | Preset::Strict => GitLevel::Hidden,
-                };
-                Located::built_in(level, BuiltIn::Preset(self.preset))
-            }
+/// How much git metadata may be used.
+fn git(settings: &Settings, place: &Place, preset: Preset) -> Located<GitLevel> {
+    if preset == Preset::Track {
+        return Located::built_in(GitLevel::Full, BuiltIn::Preset(Preset::Track));
+    }
+    if let Some(written) = strongest(settings, |keys| &keys.git) {
+        return written;
+    }
+    let seed = strongest(settings, |keys| {
+        &keys.agent.sandbox_permissions.allow_git_access
+    });
+    match (place.kind, seed) {
+        (Kind::Tool, Some(seed)) if seed.value => Located::new(GitLevel::Write, seed.origin),
+        _ => {
+            let level = match preset {
+                // A person's shell is where people commit.
+                Preset::Terminal | Preset::Track => GitLevel::Full,
+                Preset::Agent | Preset::Strict => GitLevel::Hidden,
+            };
+            Located::built_in(level, BuiltIn::Preset(preset))
         }
     }
+}
+
+/// The git level that settings lead to, so that whoever gathers facts knows how far to look.
+pub fn git_level(settings: &Settings, place: &Place) -> GitLevel {
+    let level = |settings: &Settings| {
+        let preset = preset(settings, place, &mut Vec::new());
+        git(settings, place, preset.value).value
+    };
+    level(settings).min(level(&settings.without_project()))
 }
 
 /// Where something would appear if it were created: links above it lead where they lead.

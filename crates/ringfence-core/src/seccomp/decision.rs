@@ -10,8 +10,8 @@
 //! held against each other by tests.
 
 use super::spec::{
-    FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits,
-    SystemIpc, Tracing, UnixSockets,
+    Creating, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries,
+    SetIdBits, SystemIpc, Tracing, UnixSockets,
 };
 use super::table::Syscall;
 
@@ -172,6 +172,8 @@ pub struct Call {
 pub(super) enum When {
     /// In every filter.
     Always,
+    /// For this answer about names that are made.
+    Creating(Creating),
     /// For this answer about processes of the host.
     GroupSignals(GroupSignals),
     HostProcesses(HostProcesses),
@@ -196,6 +198,7 @@ impl When {
     pub(super) fn applies(self, spec: FilterSpec) -> bool {
         match self {
             Self::Always => true,
+            Self::Creating(choice) => choice == spec.creating,
             Self::GroupSignals(choice) => choice == spec.group_signals,
             Self::HostProcesses(choice) => choice == spec.host_processes,
             Self::Inet(choices) => choices.contains(&spec.inet),

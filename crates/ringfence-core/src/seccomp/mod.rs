@@ -65,6 +65,7 @@
 mod arguments;
 mod bpf;
 mod compile;
+mod creating;
 mod decision;
 mod explain;
 mod rules;
@@ -80,7 +81,7 @@ pub use decision::{Call, Errno, Judgement, Verdict};
 pub use explain::{Explanation, UnknownSyscall, explain};
 pub use rules::judge;
 pub use spec::{
-    Arch, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits,
-    SystemIpc, Tracing, UnixSockets,
+    Arch, Creating, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries,
+    SetIdBits, SystemIpc, Tracing, UnixSockets,
 };
 pub use table::Syscall;

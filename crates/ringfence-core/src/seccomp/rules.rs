@@ -6,6 +6,7 @@
 //! [`super::sockets`].
 
 use super::arguments;
+use super::creating;
 use super::decision::{Call, Case, Decision, Errno, Judgement, Rule, Verdict, When};
 use super::sockets;
 use super::spec::{FilterSpec, GroupSignals, HostProcesses, SetIdBits, SystemIpc, Tracing};
@@ -55,6 +56,7 @@ pub(super) fn rules(spec: FilterSpec) -> impl Iterator<Item = &'static Rule> {
     RULES
         .iter()
         .chain(sockets::RULES)
+        .chain(creating::RULES)
         .filter(move |rule| rule.when.applies(spec))
 }
 

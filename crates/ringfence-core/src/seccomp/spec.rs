@@ -154,12 +154,24 @@ pub enum SetIdBits {
     Refused,
 }
 
+/// Calls that bring a name into the world: a file, a directory, a link, a socket.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Creating {
+    /// The supervisor is asked first, because some names are protected that are not there.
+    Asked,
+    /// They are made; mounts and Landlock say where.
+    Free,
+}
+
 /// What one filter has to hold.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSpec {
     /// Where it runs.
     pub arch: Arch,
+    /// Calls that make names.
+    pub creating: Creating,
     /// Signals to the caller's own group.
     pub group_signals: GroupSignals,
     /// Processes of the host.
@@ -185,6 +197,8 @@ impl FilterSpec {
     pub const fn strictest(arch: Arch) -> Self {
         Self {
             arch,
+            // A question refuses nothing by itself, and without a supervisor it breaks everything.
+            creating: Creating::Free,
             group_signals: GroupSignals::Refused,
             host_processes: HostProcesses::InSight,
             inet: InetSockets::Refused,

@@ -5,6 +5,7 @@
 //! known techniques, and `oracle` compares all verdicts with the recorded table.
 
 mod agreement;
+mod creating;
 mod expectations;
 mod oracle;
 mod signals;

@@ -1,11 +1,15 @@
 //! Namespaces: which there are, who maps to whom, what they are called.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
+use rustix::thread::{
+    LinkNameSpaceType, ThreadNameSpaceType, move_into_link_name_space, move_into_thread_name_spaces,
+};
 
 use super::fdpath::decimal;
+use super::files;
 use super::procfs::ProcDir;
 use super::raw;
 use super::subject::Subject;
@@ -66,6 +70,46 @@ pub fn join(
         pidfd,
         ThreadNameSpaceType::from_bits_retain(namespaces.bits()),
     )
+}
+
+/// A handle to the calling process's own namespace of one kind, for somebody who may
+/// [`enter`] it later.
+///
+/// # Errors
+///
+/// [`Errno::INVAL`] for more than one kind, or one that has no such handle here.
+pub fn own(kind: Namespaces) -> Result<OwnedFd, Errno> {
+    let path = if kind == Namespaces::USER {
+        c"/proc/thread-self/ns/user"
+    } else if kind == Namespaces::MOUNT {
+        c"/proc/thread-self/ns/mnt"
+    } else {
+        return Err(Errno::INVAL);
+    };
+    files::openat2(
+        files::CWD,
+        path,
+        OFlags::RDONLY,
+        Mode::empty(),
+        ResolveFlags::empty(),
+    )
+}
+
+/// Enters the namespace behind a handle.
+///
+/// # Errors
+///
+/// [`Errno::PERM`] without rights in its user namespace; [`Errno::INVAL`] for another kind, or
+/// from a process with threads.
+pub fn enter(_subject: &Subject, namespace: BorrowedFd<'_>, kind: Namespaces) -> Result<(), Errno> {
+    let kind = if kind == Namespaces::USER {
+        LinkNameSpaceType::User
+    } else if kind == Namespaces::MOUNT {
+        LinkNameSpaceType::Mount
+    } else {
+        return Err(Errno::INVAL);
+    };
+    move_into_link_name_space(namespace, Some(kind))
 }
 
 /// One id inside that stands for one id outside.

@@ -23,6 +23,7 @@ mod linux {
     use std::os::fd::AsFd;
     use std::path::Path;
 
+    use ringfence::git::{self, Reach, Search};
     use ringfence::launch::{self, Command, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
     use ringfence::probe::{cgroup, quick};
@@ -30,7 +31,7 @@ mod linux {
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
     use ringfence_core::plan::{Engine, EngineChoice, Feature, Plan, Step, compile};
-    use ringfence_core::policy::{Place, Policy, Seen, resolve};
+    use ringfence_core::policy::{Place, Policy, Seen, git_level, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
     use ringfence_sys::signals::{self, Mask};
@@ -160,6 +161,7 @@ mod linux {
             own: Vec::new(),
             sockets: Vec::new(),
             toolchains: Vec::new(),
+            repositories: Vec::new(),
         };
         let mut settings = Settings::new().with(
             Layer::User,
@@ -170,6 +172,16 @@ mod linux {
             settings = settings.with(Layer::Project, keys);
         }
         let lookout = Lookout::new();
+        let mut search = Search::new(place.project.clone());
+        search.home.clone_from(&place.home);
+        let reach = Reach::of(git_level(&settings, &place));
+        let place = Place {
+            repositories: git::find(&search, reach, &lookout).unwrap_or_else(|error| {
+                eprintln!("confine: {error}");
+                std::process::exit(125);
+            }),
+            ..place
+        };
         match resolve(&settings, &place, &|path| look(setup, &lookout, path)) {
             Ok(policy) => policy,
             Err(complaints) => {

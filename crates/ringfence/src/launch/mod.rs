@@ -53,6 +53,7 @@ pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
 
 use crate::audit::Denial;
+use crate::changes::Changes;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -84,6 +85,8 @@ pub enum Cause {
     },
     /// The session was ended from outside before the command had ended.
     Ended,
+    /// A protected name was made or uncovered in spite of everything, so the session was ended.
+    NameMade,
     /// The command used more of something than its limit, and was ended for it.
     Limit {
         /// Of what.
@@ -104,7 +107,7 @@ impl Cause {
             Self::Killed { signal } | Self::Limit { signal, .. } => {
                 128_u8.wrapping_add(signal.to_le_bytes()[0])
             }
-            Self::Ended => 137,
+            Self::Ended | Self::NameMade => 137,
             Self::WallTime => 124,
         }
     }
@@ -121,6 +124,10 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     /// Protected names that appeared during the session, and where they were put.
     pub names: Vec<NameFound>,
+    /// Protected names that somebody inside tried to make, and was refused.
+    pub tried: Vec<PathBuf>,
+    /// What became of the project, if somebody looked before and after.
+    pub changes: Option<Box<Changes>>,
     /// What ringfence itself did not let the session have.
     pub denials: Vec<Denial>,
     /// What happened at the network gate, if there was one.

@@ -83,6 +83,7 @@ impl World {
             own: Vec::new(),
             sockets: Vec::new(),
             toolchains: Vec::new(),
+            repositories: Vec::new(),
         };
         let settings = Settings::new().with(Layer::Flag, self.keys.clone());
         programs::resolve(&settings, &place, &look).unwrap()

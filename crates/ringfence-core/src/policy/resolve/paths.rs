@@ -171,30 +171,20 @@ impl Builder<'_> {
             }
             self.name(&project, &name.value.0, Access::Write, name.origin);
         }
-        let origin = Origin::BuiltIn(BuiltIn::Git);
-        let access = match git {
-            GitLevel::Hidden => Access::None,
-            GitLevel::Read => Access::Read,
-            GitLevel::Write | GitLevel::Full => Access::Write,
-        };
-        self.name(&project, Path::new(".git"), access, origin.clone());
-        let directory = project.below(".git");
-        let linked = matches!(
-            (self.look)(directory.as_path()),
-            Seen::At(_, Found::File | Found::Other)
-        );
-        if git == GitLevel::Write && !linked {
-            for knob in lists::GIT_KNOBS {
-                self.name(&directory, Path::new(knob), Access::Execute, origin.clone());
-            }
-        }
+        self.git_paths(git);
     }
 
     /// A rule for a name in the project, whatever stands there.
     ///
     /// Whoever made the project chose its links, so a link never carries a grant to where it
     /// leads; and a link in a writable directory can be replaced, so it cannot be protected.
-    fn name(&mut self, directory: &AbsPath, name: &Path, access: Access, origin: Origin) {
+    pub(super) fn name(
+        &mut self,
+        directory: &AbsPath,
+        name: &Path,
+        access: Access,
+        origin: Origin,
+    ) {
         let path = directory.below(name);
         let target = match (self.look)(path.as_path()) {
             Seen::At(target, _) => target,

@@ -2,8 +2,8 @@
 
 use super::super::decision::{Call, Decision, Look};
 use super::super::spec::{
-    Arch, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries, SetIdBits,
-    SystemIpc, Tracing, UnixSockets,
+    Arch, Creating, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries,
+    SetIdBits, SystemIpc, Tracing, UnixSockets,
 };
 use super::super::table::Syscall;
 use super::super::{Program, compile, rules};
@@ -72,6 +72,9 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
         ]
         .map(|unix| FilterSpec { unix, ..spec })
     });
+    vary(&mut specs, |spec| {
+        [Creating::Asked, Creating::Free].map(|creating| FilterSpec { creating, ..spec })
+    });
     specs
 }
 
@@ -83,7 +86,7 @@ fn vary<const N: usize>(
 }
 
 /// The specs whose verdicts are on record, by name.
-pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 7] {
+pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 8] {
     let namespaces = FilterSpec::namespaces(arch);
     let strictest = FilterSpec::strictest(arch);
     [
@@ -99,6 +102,14 @@ pub(super) fn named_specs(arch: Arch) -> [(&'static str, FilterSpec); 7] {
         (
             "brokered",
             FilterSpec {
+                unix: UnixSockets::Brokered,
+                ..namespaces
+            },
+        ),
+        (
+            "names",
+            FilterSpec {
+                creating: Creating::Asked,
                 unix: UnixSockets::Brokered,
                 ..namespaces
             },

@@ -11,7 +11,7 @@ use ringfence_core::plan::{LandlockPlan, Listing, Scopes, TcpRules};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD};
 use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Restrict, Ruleset, Scope};
-use ringfence_sys::namespaces::{IdMap, map_ids};
+use ringfence_sys::namespaces::{self, IdMap, Namespaces, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
@@ -161,12 +161,18 @@ fn load_filter(
     let Some(supervisor) = supervisor else {
         return seccomp::load(subject, program, Load::empty());
     };
+    // Where the session is, for the supervisor: it looks names up there, and mounts over them. From
+    // outside a process that hides its memory cannot be asked.
+    let root = files::pin(CWD, c"/")?;
+    let user = namespaces::own(Namespaces::USER)?;
+    let mount = namespaces::own(Namespaces::MOUNT)?;
     // A signal must not make a call be asked about twice; kernels before 5.19 cannot help it.
     let listener = match seccomp::load_with_listener(subject, program, Load::WAIT_KILLABLE_RECV) {
         Err(Errno::INVAL) => seccomp::load_with_listener(subject, program, Load::empty())?,
         other => other?,
     };
-    sockets::send(supervisor, b"l", &[listener.as_fd()])?;
+    let handles = [listener.as_fd(), root.as_fd(), user.as_fd(), mount.as_fd()];
+    sockets::send(supervisor, b"l", &handles)?;
     // The supervisor has it now; nothing else goes over this socket.
     let number = supervisor.as_raw_fd().unsigned_abs();
     descriptors::close_between(subject, number, number)

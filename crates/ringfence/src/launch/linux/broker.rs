@@ -11,6 +11,7 @@
 //! other family is held by that namespace, or the policy allows all of it. Where that namespace has
 //! a gate, a connection to a host outside is made to the gate instead.
 
+use std::cell::{Ref, RefCell};
 use std::ffi::{CStr, CString};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,6 +33,7 @@ use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use super::guard::{Guard, makes_a_name};
 use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
@@ -46,6 +48,8 @@ const SOON: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct Broker {
     shared: Arc<Shared>,
+    /// Looks at the names that are about to be made, where that was asked for.
+    guard: RefCell<Option<Guard>>,
 }
 
 #[derive(Debug)]
@@ -98,6 +102,7 @@ impl Broker {
                 waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
             }),
+            guard: RefCell::new(None),
         }
     }
 
@@ -108,6 +113,16 @@ impl Broker {
             shared.private = private;
         }
         self
+    }
+
+    /// Asks this guard about names from now on.
+    pub(super) fn guard_names(&self, guard: Guard) {
+        *self.guard.borrow_mut() = Some(guard);
+    }
+
+    /// What knows about the names.
+    pub(super) fn guard(&self) -> Ref<'_, Option<Guard>> {
+        self.guard.borrow()
     }
 
     /// What the session did not get.
@@ -131,6 +146,17 @@ impl Broker {
         let Ok(call) = shared.listener.receive() else {
             return;
         };
+        let name = match self.guard.borrow_mut().as_mut() {
+            Some(guard) => guard.answer(&call),
+            // The filter asks about names, and none is protected.
+            None => makes_a_name(&call).then_some(Answer::Continue),
+        };
+        if let Some(answer) = name {
+            // Until here the number of the thread may have been somebody else's; then nobody waits
+            // for this answer any more.
+            let _ = shared.listener.answer(call.id, answer);
+            return;
+        }
         match shared.decide(&call) {
             Err(errno) => shared.answer(call.id, Err(errno)),
             Ok(connection) => shared.make(connection),

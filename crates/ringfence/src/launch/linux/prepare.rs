@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::{self, UnixSockets};
@@ -23,10 +22,12 @@ use super::acts::{LandlockBuild, Ready};
 use super::bounds::{Announced, announced, exactly};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
+use super::cover::Session;
 use super::gate::{self, Opening};
 use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside};
+use super::names::{self, Name};
 use super::root::{self, Text};
 use super::running::Running;
 use super::seat::{self, Seat};
@@ -47,7 +48,7 @@ pub struct Prepared {
     failure: OwnedFd,
     end: OwnedFd,
     wall: Option<u64>,
-    names: Vec<PathBuf>,
+    names: Vec<Name>,
     plan: Plan,
     program: PathBuf,
     tmp: Option<SessionTmp>,
@@ -168,7 +169,7 @@ pub fn prepare_with(
         failure,
         end,
         wall: gathered.wall,
-        names: gathered.names,
+        names: names::of_plan(policy, plan, options.danger_without)?,
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,
@@ -193,7 +194,6 @@ pub(super) struct Gathered {
     pub(super) acts: Vec<(Step, Ready)>,
     namespaces: Namespaces,
     pub(super) wall: Option<u64>,
-    names: Vec<PathBuf>,
     tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
@@ -223,7 +223,6 @@ impl Gathered {
             acts: Vec::new(),
             namespaces: Namespaces::empty(),
             wall: None,
-            names: Vec::new(),
             tmp: tmp.transpose()?,
             asked_over: None,
             gate: None,
@@ -255,7 +254,8 @@ impl Gathered {
         }
         match act {
             Act::Namespaces { network } => self.namespaces = namespaces(*network),
-            Act::Names { absent } => self.names = free_names(absent)?,
+            // Put together from the whole plan.
+            Act::Names { .. } => {}
             Act::Cgroup => self.group = Some(self.new_group()?),
             Act::Limits { bounds } => self.limits(bounds)?,
             other => {
@@ -393,8 +393,11 @@ impl Prepared {
         running.terminal = receive(terminal)?;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
-            running.ask(broker(&socket, namespaces)?);
+            let (broker, session) = broker(&socket, namespaces)?;
+            running.ask(broker);
+            running.session = Some(session);
         }
+        let mut running = running.watching_names()?;
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
@@ -422,8 +425,11 @@ impl Prepared {
         running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
-            running.ask(broker(&socket, self.namespaces)?.also(own));
+            let (broker, session) = broker(&socket, self.namespaces)?;
+            running.ask(broker.also(own));
+            running.session = Some(session);
         }
+        let mut running = running.watching_names()?;
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
@@ -439,20 +445,21 @@ fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError
     Ok(received.flatten())
 }
 
-/// Receives the calls that the filter asks about.
-fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchError> {
+/// Receives the calls that the filter asks about, and where the session is.
+fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<(Broker, Session), LaunchError> {
     let mut message = [0; 1];
     let received = sockets::receive(socket, &mut message)
         .map_err(|errno| refused("receive the filter's listener", errno))?;
-    let [listener, ..] = received.descriptors;
-    let listener =
-        listener.ok_or_else(|| refused("receive the filter's listener", Errno::BADMSG))?;
+    let [Some(listener), Some(root), Some(user), Some(mount), ..] = received.descriptors else {
+        return Err(refused("receive the filter's listener", Errno::BADMSG));
+    };
     let network = if namespaces.contains(Namespaces::NET) {
         NetworkNamespace::Own
     } else {
         NetworkNamespace::Shared
     };
-    Ok(Broker::new(listener, network))
+    let session = Session { root, user, mount };
+    Ok((Broker::new(listener, network), session))
 }
 
 pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
@@ -460,24 +467,6 @@ pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
         what: what.to_owned(),
         source: errno.into(),
     }
-}
-
-/// The names that must not appear, none of which is there now.
-///
-/// A link that leads nowhere looks like nothing until the session makes what it leads to. It is
-/// somebody else's, so it cannot be put aside afterwards either.
-fn free_names(absent: &[AbsPath]) -> Result<Vec<PathBuf>, LaunchError> {
-    let mut names = Vec::with_capacity(absent.len());
-    for name in absent {
-        if std::fs::symlink_metadata(name.as_path()).is_ok() {
-            return Err(LaunchError::Prepare {
-                what: format!("protect {name}, from where a link leads to nothing"),
-                source: std::io::ErrorKind::AlreadyExists.into(),
-            });
-        }
-        names.push(name.as_path().to_owned());
-    }
-    Ok(names)
 }
 
 /// Whether a step is done, or asked for, by the supervisor: the first process cannot fail there.

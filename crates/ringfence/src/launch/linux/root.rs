@@ -8,6 +8,7 @@
 //! namespace, so each is opened once more in here, without following a link, and must be the very
 //! file that was pinned; from then on only that descriptor is used.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -152,12 +153,13 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Resul
     }
     // The base itself carries the access of the root.
     let mounts = mounts.iter().filter(|mount| mount.at != AbsPath::root());
+    let places = mounts.clone().map(|mount| &mount.at);
+    let above: HashSet<AbsPath> = places
+        .chain(texts.iter().map(|text| &text.at))
+        .flat_map(|place| std::iter::successors(place.parent(), AbsPath::parent))
+        .collect();
     for (index, mount) in mounts.clone().enumerate() {
-        let has_children = mounts
-            .clone()
-            .map(|other| &other.at)
-            .chain(texts.iter().map(|text| &text.at))
-            .any(|other| *other != mount.at && mount.at.covers(other));
+        let has_children = above.contains(&mount.at);
         if let MountKind::Alias { path } = &mount.kind {
             layout.alias(&mount.at, path)?;
         } else {

@@ -1,4 +1,5 @@
 //! A session that runs, seen from outside.
+// Long: one poll loop, and everything that it can be woken by.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,12 +15,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
-use super::aside::put_aside;
 use super::broker::Broker;
 use super::bwrap::Outside;
+use super::cover::Session;
 use super::gate::Opening;
 use super::held::{Held, MOMENT};
 use super::init::{Boundary, SEAT};
+use super::names::{Holds, Name, Names};
 use super::passing::Signals;
 use super::tmp::SessionTmp;
 use super::wire::{self, Word};
@@ -46,10 +48,12 @@ pub struct Running {
     wall: Option<u64>,
     started: Instant,
     started_at: SystemTime,
-    names: Vec<PathBuf>,
+    names: Names,
     pub(super) plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
+    pub(super) session: Option<Session>,
+    tried: Vec<PathBuf>,
     broker: Option<Broker>,
     /// The session has no other network, so with this it has none.
     gate: Option<Gate>,
@@ -74,7 +78,7 @@ impl Running {
         boundary: Boundary,
         end: OwnedFd,
         wall: Option<u64>,
-        names: Vec<PathBuf>,
+        names: Vec<Name>,
         plan: Plan,
         tmp: Option<SessionTmp>,
     ) -> Self {
@@ -86,11 +90,13 @@ impl Running {
             wall,
             started: Instant::now(),
             started_at: SystemTime::now(),
-            names,
+            names: Names::new(names),
             plan,
             _tmp: tmp,
             timeline: Vec::new(),
             broker: None,
+            session: None,
+            tried: Vec::new(),
             gate: None,
             terminal: None,
             reaped: false,
@@ -293,12 +299,14 @@ impl Running {
         if let Some(broker) = &self.broker {
             self.denials = broker.denials();
         }
-        let names = std::mem::take(&mut self.names);
+        let tried = self.names_tried();
         let report = Report {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
-            names: names.iter().filter_map(|name| put_aside(name)).collect(),
+            names: self.names.finish(),
+            tried,
+            changes: None,
             network: self.attempts(),
             denials: std::mem::take(&mut self.denials),
             timeline: std::mem::take(&mut self.timeline),
@@ -353,7 +361,12 @@ impl Running {
                     Some(cause) => return Ok(cause),
                     None => beside.stopped(self)?,
                 },
-                other => self.attend(other),
+                other => {
+                    if self.attend(other) == Holds::No {
+                        self.kill();
+                        return Ok(Cause::NameMade);
+                    }
+                }
             }
         }
     }
@@ -387,26 +400,85 @@ impl Running {
                     self.reaped = self.first.wait().is_ok();
                     return Ok(());
                 }
-                other => self.attend(other),
+                other => {
+                    if self.attend(other) == Holds::No {
+                        self.kill();
+                        return Ok(());
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn attend(&mut self, news: News) {
+    /// Does what there is to do; whether the protected names still hold.
+    fn attend(&mut self, news: News) -> Holds {
         match news {
+            News::Appeared => return self.look_at_names(),
             News::Asked => {
                 if let Some(broker) = &self.broker {
                     broker.serve();
                 }
             }
-            News::NobodyAsks => {
-                if let Some(broker) = self.broker.take() {
-                    self.denials = broker.denials();
-                }
-            }
+            News::NobodyAsks => self.forget_broker(),
             News::Ended | News::Nothing => {}
         }
+        Holds::Yes
+    }
+
+    /// Starts to hold the protected names, before the first call inside that could make one is
+    /// answered.
+    pub(super) fn watching_names(mut self) -> Result<Self, LaunchError> {
+        if self.names.is_empty() {
+            return Ok(self);
+        }
+        let watched = self.watch_names();
+        if let Err(errno) = watched {
+            self.kill();
+            return Err(LaunchError::Prepare {
+                what: "watch the protected names of the project".to_owned(),
+                source: errno.into(),
+            });
+        }
+        Ok(self)
+    }
+
+    fn watch_names(&mut self) -> Result<(), Errno> {
+        let session = self.session.take();
+        if let (Some(broker), Some(session)) = (&self.broker, &session) {
+            broker.guard_names(self.names.guard(session)?);
+        }
+        self.names.watch(session)?;
+        // What the host did while the session was being built.
+        let looked = match &self.broker {
+            Some(broker) => self.names.check(broker.guard().as_ref()),
+            None => self.names.check(None),
+        };
+        match looked {
+            Holds::Yes => Ok(()),
+            Holds::No => Err(Errno::EXIST),
+        }
+    }
+
+    fn look_at_names(&mut self) -> Holds {
+        match &self.broker {
+            Some(broker) => self.names.hear(broker.guard().as_ref()),
+            None => self.names.hear(None),
+        }
+    }
+
+    /// Nobody is left who could ask. What was tried is remembered.
+    fn forget_broker(&mut self) {
+        self.tried = self.names_tried();
+        if let Some(broker) = self.broker.take() {
+            self.denials = broker.denials();
+        }
+    }
+
+    fn names_tried(&self) -> Vec<PathBuf> {
+        let asked = self.broker.as_ref().map(Broker::guard);
+        let tried = asked.and_then(|guard| Some(guard.as_ref()?.tried().to_vec()));
+        tried.unwrap_or_else(|| self.tried.clone())
     }
 
     /// What the session tried to reach up to now.
@@ -435,6 +507,10 @@ impl Running {
                 || first.clone(),
                 |broker| PollFd::new(broker, PollFlags::IN),
             ),
+            self.names.descriptor().map_or_else(
+                || first.clone(),
+                |appeared| PollFd::from_borrowed_fd(appeared, PollFlags::IN),
+            ),
             signals.map_or_else(
                 || first.clone(),
                 |signals| PollFd::new(signals, PollFlags::IN),
@@ -447,9 +523,12 @@ impl Running {
         }
         let mut ready = watched.iter().map(PollFd::revents);
         let mut next = || ready.next().unwrap_or(PollFlags::empty());
-        let (first, end, broker) = (next(), next(), next());
+        let (first, end, broker, appeared) = (next(), next(), next(), next());
         Ok(if !first.is_empty() || !end.is_empty() {
             News::Ended
+        } else if !appeared.is_empty() {
+            // First: whoever asks much must not keep us from seeing what was made.
+            News::Appeared
         } else if broker.contains(PollFlags::IN) {
             News::Asked
         } else if !broker.is_empty() {
@@ -534,6 +613,8 @@ impl Beside for Nothing {
 /// What woke a supervisor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum News {
+    /// Something appeared beside a protected name.
+    Appeared,
     /// A call waits for the broker.
     Asked,
     /// The session is over.

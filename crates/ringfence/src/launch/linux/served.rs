@@ -38,6 +38,10 @@ enum Order {
 /// What a session tells its holder.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one report in the life of a session"
+)]
 pub enum News {
     /// It is over. Nothing comes after this.
     Ended(io::Result<Report>),

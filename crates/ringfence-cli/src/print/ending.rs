@@ -1,0 +1,117 @@
+//! What happened in a session that somebody should know of.
+
+use std::fmt::Write as _;
+
+use ringfence::changes::{Changes, FileChange, Listed};
+use ringfence::launch::{Cause, NameFound, Report};
+use ringfence_core::text::{printable, printable_path};
+
+/// Paths of one kind that are named; the report has more of them.
+const MOST_NAMED: usize = 10;
+
+/// What must be said even without `-v`: what is not as it was left.
+pub(crate) fn told(report: &Report) -> String {
+    let mut out = String::new();
+    for NameFound { path, moved_to } in &report.names {
+        let shown = printable_path(path);
+        let now = match moved_to {
+            Some(moved) => format!("it is now {}", printable_path(moved)),
+            None => "look at it before anything runs it".to_owned(),
+        };
+        line(
+            &mut out,
+            &format!("{shown} is protected and was made inside; {now}"),
+        );
+    }
+    match report.cause {
+        Cause::WallTime => line(
+            &mut out,
+            "ended, since it took longer than its limit (`--limit wall=...`)",
+        ),
+        Cause::Limit { limit, .. } => line(
+            &mut out,
+            &format!("ended, since it used more than its limit (`--limit {limit}=...`)"),
+        ),
+        Cause::NameMade => line(
+            &mut out,
+            "ended, since a protected name was made or uncovered in spite of its rule",
+        ),
+        _ => {}
+    }
+    out
+}
+
+/// What is said with `-v`.
+pub(crate) fn in_detail(report: &Report) -> String {
+    let mut out = String::new();
+    for path in report.tried.iter().take(MOST_NAMED) {
+        let path = printable_path(path);
+        line(
+            &mut out,
+            &format!("{path} is protected, and making it was refused"),
+        );
+    }
+    more(&mut out, report.tried.len());
+    if let Some(changes) = &report.changes {
+        changed(&mut out, changes);
+    }
+    out
+}
+
+fn changed(out: &mut String, changes: &Changes) {
+    for FileChange {
+        path,
+        before,
+        after,
+    } in &changes.files
+    {
+        let path = printable(path);
+        let digest = |digest: &Option<String>| {
+            let digest = digest.as_deref().unwrap_or("nothing");
+            printable(digest.get(..16).unwrap_or(digest))
+        };
+        let (before, after) = (digest(before), digest(after));
+        line(
+            out,
+            &format!("{path} runs later and has changed: {before} is now {after}"),
+        );
+    }
+    for made in changes.repositories.iter().take(MOST_NAMED) {
+        let path = printable(&made.path);
+        let knobs: Vec<String> = made.knobs.iter().map(|knob| printable(knob)).collect();
+        let knobs = if knobs.is_empty() {
+            String::new()
+        } else {
+            format!(", and git would obey {} in it", knobs.join(", "))
+        };
+        line(out, &format!("{path} is a new repository{knobs}"));
+    }
+    more(out, changes.repositories.len());
+    listed(out, &changes.set_id, "runs with another's rights");
+    listed(
+        out,
+        &changes.hard_links,
+        "has another name outside the project",
+    );
+    if !changes.complete {
+        line(out, "the project is too large to look at all of it");
+    }
+}
+
+fn listed(out: &mut String, listed: &Listed, what: &str) {
+    for path in listed.paths.iter().take(MOST_NAMED) {
+        line(out, &format!("{} {what}", printable(path)));
+    }
+    more(out, listed.count);
+}
+
+fn more(out: &mut String, count: usize) {
+    if let Some(more) = count.checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+        line(out, &format!("and {more} more, see the report"));
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "ringfence: {text}");
+}

@@ -1,0 +1,506 @@
+//! What a session changed in its project that somebody outside will run or trust.
+//!
+//! Two looks, one before the command and one when nothing of the session is left; nothing is ever
+//! prevented here. The second look walks a tree that something hostile may have arranged, so no link
+//! is followed, only regular files are read, nothing is waited for, and everything is bounded.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ringfence_core::git::Shape;
+use ringfence_core::git::config::{self, Obeyed};
+use ringfence_core::path::AbsPath;
+use ringfence_core::policy::lists;
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::git::reading::{self, Entry};
+use crate::git::scan::{Looks, open_below};
+use crate::git::{self, Search, entry_of};
+
+/// Larger files are told by their size.
+const LARGEST: u64 = 64 << 20;
+/// Entries of a tree that are looked at.
+const MOST_ENTRIES: usize = 1_000_000;
+/// Paths of one kind that are listed; the rest is counted.
+const MOST_LISTED: usize = 100;
+/// Hooks of one new repository that are named.
+const MOST_HOOKS: usize = 32;
+
+/// What a project was like before a session.
+#[derive(Debug)]
+pub struct Before {
+    project: AbsPath,
+    files: Vec<(PathBuf, Option<String>)>,
+    /// By their entries, with which file each was; `None` if nobody could look.
+    repositories: Option<HashMap<AbsPath, Identity>>,
+    at: SystemTime,
+}
+
+/// Which file something was.
+type Identity = Option<(u64, u64)>;
+
+/// What became of it.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Changes {
+    /// Ordinary files that somebody will run later, and that are not as they were.
+    pub files: Vec<FileChange>,
+    /// Repositories that were not there, or are not the ones that were.
+    pub repositories: Vec<NewRepository>,
+    /// Files that gained a set-user-id or set-group-id bit, or have one and were changed.
+    pub set_id: Listed,
+    /// Files that have another name outside the project, so that writing to them writes there. No
+    /// session can make such a name: they were there before.
+    pub hard_links: Listed,
+    /// Whether the whole tree was looked at.
+    pub complete: bool,
+}
+
+/// A file that somebody will run later.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct FileChange {
+    /// Its name in the project.
+    pub path: String,
+    /// SHA-256 of what it held; `null` if it was not there.
+    pub before: Option<String>,
+    /// SHA-256 of what it holds; `null` if it is gone.
+    pub after: Option<String>,
+}
+
+/// A repository that a session left behind.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct NewRepository {
+    /// Its `.git`, or itself where it is bare.
+    pub path: String,
+    /// What it is.
+    pub shape: Shape,
+    /// What in it would make git run something: variables of its configuration, and hooks.
+    pub knobs: Vec<String>,
+}
+
+/// Some paths, and how many there are.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Listed {
+    /// The first ones.
+    pub paths: Vec<String>,
+    /// All of them.
+    pub count: usize,
+}
+
+impl Listed {
+    fn push(&mut self, path: &Path) {
+        self.count += 1;
+        if self.paths.len() < MOST_LISTED {
+            self.paths.push(path.to_string_lossy().into_owned());
+        }
+    }
+}
+
+impl Changes {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        let paths = self.set_id.count + self.hard_links.count;
+        self.files.is_empty() && self.repositories.is_empty() && paths == 0 && self.complete
+    }
+}
+
+impl Before {
+    /// Looks at a project before a command starts in it.
+    pub fn look(search: &Search) -> Self {
+        let at = SystemTime::now();
+        let files = lists::RUN_LATER.iter().map(PathBuf::from);
+        let files = files.map(|name| {
+            let digest = digest(&search.project.below(&name));
+            (name, digest)
+        });
+        let repositories = git::entries(search).ok().map(|entries| {
+            let entries = entries.into_iter();
+            entries
+                .map(|(entry, _)| {
+                    let identity = identity(&entry);
+                    (entry, identity)
+                })
+                .collect()
+        });
+        Self {
+            project: search.project.clone(),
+            files: files.collect(),
+            repositories,
+            at,
+        }
+    }
+
+    /// Looks again, when nothing of the session is left.
+    pub fn compare(self) -> Changes {
+        let mut changes = Changes::default();
+        for (name, before) in &self.files {
+            let after = digest(&self.project.below(name));
+            if after != *before {
+                changes.files.push(FileChange {
+                    path: name.to_string_lossy().into_owned(),
+                    before: before.clone(),
+                    after,
+                });
+            }
+        }
+        let mut after = After {
+            before: &self,
+            changes,
+            links: HashMap::new(),
+            left: MOST_ENTRIES,
+        };
+        after.walk();
+        let mut changes = after.changes;
+        for (path, (links, seen)) in after.links.into_values() {
+            if seen < links {
+                changes.hard_links.push(&path);
+            }
+        }
+        changes.hard_links.paths.sort();
+        changes.repositories.sort_by(|a, b| a.path.cmp(&b.path));
+        changes
+    }
+}
+
+/// The second look.
+struct After<'a> {
+    before: &'a Before,
+    changes: Changes,
+    /// Files with several names: the first one, how many there are, and how many were seen.
+    links: HashMap<(u64, u64), (PathBuf, (u64, u64))>,
+    left: usize,
+}
+
+impl After<'_> {
+    fn walk(&mut self) {
+        let Ok(root) = reading::directory(&self.before.project) else {
+            return;
+        };
+        let mut buffer = Vec::new();
+        let mut next = vec![PathBuf::new()];
+        self.changes.complete = self.before.repositories.is_some();
+        while let Some(path) = next.pop() {
+            let here = if path.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                &path
+            };
+            let Some(directory) = open_below(&root, here) else {
+                continue;
+            };
+            let mut looks = Looks::default();
+            let listed = reading::list(&directory, &mut buffer, |name, kind| {
+                let Some(left) = self.left.checked_sub(1) else {
+                    self.changes.complete = false;
+                    return ControlFlow::Break(());
+                };
+                self.left = left;
+                looks.take(name, kind);
+                let below = path.join(std::ffi::OsStr::from_bytes(name));
+                match kind {
+                    Entry::Directory => next.push(below),
+                    Entry::File => self.file(&directory, below),
+                    Entry::Other => {}
+                }
+                ControlFlow::Continue(())
+            });
+            if listed.is_err() {
+                self.changes.complete = false;
+            }
+            // What lies in a repository is the repository's.
+            if path.iter().all(|part| part != ".git") {
+                let directory = self.before.project.below(&path);
+                if let Some((entry, shape)) = entry_of(&directory, looks.what()) {
+                    self.repository(&entry, shape);
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, directory: &OwnedFd, path: PathBuf) {
+        let Some(name) = path.file_name() else {
+            return;
+        };
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let Ok(status) = rustix::fs::statat(directory, name, flags) else {
+            return;
+        };
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return;
+        }
+        let mode = Mode::from_raw_mode(status.st_mode);
+        if mode.intersects(Mode::SUID | Mode::SGID) && changed(&status) >= self.before.at {
+            self.changes.set_id.push(&path);
+        }
+        let links = links(&status);
+        if links > 1 {
+            let known = self.links.entry(number(&status));
+            known.or_insert((path, (links, 0))).1.1 += 1;
+        }
+    }
+
+    fn repository(&mut self, entry: &AbsPath, shape: Shape) {
+        let Some(known) = &self.before.repositories else {
+            return;
+        };
+        if known.get(entry) == Some(&identity(entry)) {
+            return;
+        }
+        let below = entry.as_path().strip_prefix(self.before.project.as_path());
+        let path = below.unwrap_or(entry.as_path());
+        self.changes.repositories.push(NewRepository {
+            path: path.to_string_lossy().into_owned(),
+            shape,
+            knobs: knobs(entry, shape),
+        });
+    }
+}
+
+/// What in a repository would make git run something.
+fn knobs(entry: &AbsPath, shape: Shape) -> Vec<String> {
+    if shape == Shape::Pointer {
+        let leads = reading::pointer(entry).unwrap_or_default();
+        return vec![leads];
+    }
+    let text = reading::config(&entry.below("config")).unwrap_or_default();
+    let mut knobs: Vec<String> = config::parse(&text)
+        .into_iter()
+        .filter(|variable| {
+            matches!(
+                config::obeyed(&variable.key),
+                Some(Obeyed::Hooks | Obeyed::Include | Obeyed::Program)
+            )
+        })
+        .map(|variable| variable.key)
+        .collect();
+    if let Ok(directory) = reading::directory(&entry.below("hooks")) {
+        let mut buffer = Vec::new();
+        let _ = reading::list(&directory, &mut buffer, |name, _| {
+            let name = String::from_utf8_lossy(name);
+            if !name.ends_with(".sample") {
+                knobs.push(format!("hooks/{name}"));
+            }
+            if knobs.len() < MOST_HOOKS {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+    }
+    knobs.sort();
+    knobs.dedup();
+    knobs
+}
+
+fn identity(path: &AbsPath) -> Identity {
+    let status = rustix::fs::lstat(path.as_path()).ok()?;
+    Some(number(&status))
+}
+
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_sign_loss,
+    reason = "the fields have other types on other systems; they are only compared"
+)]
+fn number(status: &Stat) -> (u64, u64) {
+    (status.st_dev as u64, status.st_ino as u64)
+}
+
+/// How many names a file has.
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_lossless,
+    reason = "the field has other types on other systems"
+)]
+fn links(status: &Stat) -> u64 {
+    status.st_nlink as u64
+}
+
+/// When something about a file last changed: nobody can set this time.
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the fields have other types on other systems"
+)]
+fn changed(status: &Stat) -> SystemTime {
+    let seconds = u64::try_from(status.st_ctime as i64).unwrap_or_default();
+    // The clock of a file system ticks more slowly than ours.
+    let tick = std::time::Duration::from_millis(20);
+    let since = std::time::Duration::new(seconds, status.st_ctime_nsec as u32);
+    UNIX_EPOCH + since + tick
+}
+
+/// SHA-256 of a regular file, in the usual digits; of a very large one its size, and of what is no
+/// file what it is. `None` if nothing is there.
+fn digest(path: &AbsPath) -> Option<String> {
+    let status = rustix::fs::lstat(path.as_path()).ok()?;
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Symlink => {
+            let target = rustix::fs::readlink(path.as_path(), Vec::new()).ok()?;
+            return Some(format!("a link to {}", target.to_string_lossy()));
+        }
+        _ => return Some("not a file".to_owned()),
+    }
+    let (file, status) = reading::regular(path)?;
+    let size = u64::try_from(status.st_size).unwrap_or_default();
+    if size > LARGEST {
+        return Some(format!("{size} bytes"));
+    }
+    hashed(file)
+}
+
+fn hashed(file: File) -> Option<String> {
+    let mut hash = Sha256::new();
+    let mut bounded = file.take(LARGEST);
+    let mut buffer = [0; 16 << 10];
+    loop {
+        let read = bounded.read(&mut buffer).ok()?;
+        if read == 0 {
+            break;
+        }
+        hash.update(buffer.get(..read)?);
+    }
+    let digits = hash.finalize();
+    let digits = digits.iter().map(|byte| format!("{byte:02x}"));
+    Some(digits.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn project() -> (tempfile::TempDir, AbsPath) {
+        let guard = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(guard.path()).unwrap();
+        let project = AbsPath::parse(root).unwrap().below("project");
+        std::fs::create_dir(project.as_path()).unwrap();
+        (guard, project)
+    }
+
+    fn write(project: &AbsPath, path: &str, text: &str) {
+        let path = project.below(path);
+        std::fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
+        std::fs::write(path.as_path(), text).unwrap();
+    }
+
+    fn git_dir(project: &AbsPath, path: &str) {
+        write(project, &format!("{path}/HEAD"), "");
+        for part in ["objects", "refs"] {
+            std::fs::create_dir_all(project.below(path).below(part).as_path()).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_stayed() {
+        let (_guard, project) = project();
+        write(&project, "Makefile", "all:\n");
+        write(&project, "src/main.rs", "");
+        git_dir(&project, "nested/.git");
+        let before = Before::look(&Search::new(project.clone()));
+        write(&project, "src/main.rs", "fn main() {}");
+        let changes = before.compare();
+        assert!(changes.is_empty(), "{changes:?}");
+    }
+
+    #[test]
+    fn everything_that_runs_later_is_told() {
+        let (_guard, project) = project();
+        write(&project, "Makefile", "all:\n");
+        write(&project, "package.json", "{}");
+        git_dir(&project, "old/.git");
+        std::fs::write(project.parent().unwrap().below("outside").as_path(), "").unwrap();
+        let outside = project.parent().unwrap().below("outside");
+        std::fs::hard_link(outside.as_path(), project.below("link").as_path()).unwrap();
+        write(&project, "a", "");
+        std::fs::hard_link(project.below("a").as_path(), project.below("b").as_path()).unwrap();
+        let before = Before::look(&Search::new(project.clone()));
+
+        write(&project, "Makefile", "all: evil\n");
+        std::fs::remove_file(project.below("package.json").as_path()).unwrap();
+        write(&project, "build.rs", "");
+        git_dir(&project, "new/.git");
+        write(&project, "new/.git/config", "[core]\n\tfsmonitor = x\n");
+        write(&project, "new/.git/hooks/pre-commit", "");
+        write(&project, "new/.git/hooks/x.sample", "");
+        git_dir(&project, "docs/bare");
+        std::fs::rename(
+            project.below("old").as_path(),
+            project.below("away").as_path(),
+        )
+        .unwrap();
+        git_dir(&project, "old/.git");
+        write(&project, "program", "");
+        let mode = std::fs::Permissions::from_mode(0o2755);
+        std::fs::set_permissions(project.below("program").as_path(), mode).unwrap();
+
+        let changes = before.compare();
+        let files: Vec<&str> = changes.files.iter().map(|file| &file.path[..]).collect();
+        assert_eq!(files, ["Makefile", "build.rs", "package.json"]);
+        assert!(changes.files[1].before.is_none() && changes.files[2].after.is_none());
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(changes.files[1].after.as_deref(), Some(empty));
+        let made: Vec<&str> = changes
+            .repositories
+            .iter()
+            .map(|made| &made.path[..])
+            .collect();
+        assert_eq!(made, ["away/.git", "docs/bare", "new/.git", "old/.git"]);
+        assert_eq!(
+            changes.repositories[2].knobs,
+            ["core.fsmonitor", "hooks/pre-commit"]
+        );
+        assert_eq!(changes.set_id.paths, ["program"]);
+        assert_eq!(changes.hard_links.paths, ["link"]);
+    }
+
+    #[test]
+    fn what_was_planted_neither_stops_nor_leads_the_look_away() {
+        let (_guard, project) = project();
+        let before = Before::look(&Search::new(project.clone()));
+        let outside = project.parent().unwrap();
+        std::fs::write(outside.below("secret").as_path(), "x").unwrap();
+        let link = |to: &str, at: &str| {
+            std::os::unix::fs::symlink(to, project.below(at).as_path()).unwrap();
+        };
+        link("../secret", "Makefile");
+        link("..", "up");
+        link(".", "loop");
+        for pipe in ["build.rs", "package.json"] {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                project.below(pipe).as_path(),
+                FileType::Fifo,
+                Mode::from_raw_mode(0o600),
+                0,
+            )
+            .unwrap();
+        }
+        let started = std::time::Instant::now();
+        let changes = before.compare();
+        let told: Vec<_> = changes
+            .files
+            .iter()
+            .map(|file| file.after.as_deref())
+            .collect();
+        assert_eq!(
+            told,
+            [
+                Some("a link to ../secret"),
+                Some("not a file"),
+                Some("not a file")
+            ]
+        );
+        assert!(changes.repositories.is_empty() && changes.complete);
+        assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,343 @@
+//! What a walk remembers, and where it is kept.
+//!
+//! One file for each large project, in ringfence's own state directory, which every session that
+//! is restricted finds hidden. A file that is damaged, of another version or of another project is
+//! as good as none; it can be deleted at any time.
+
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use ringfence_core::path::AbsPath;
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+
+use super::scan::What;
+
+const MAGIC: &[u8; 16] = b"ringfence tree 1";
+/// No tree that may be walked needs more.
+const LONGEST: u64 = 64 << 20;
+/// Files of projects that are long gone are not kept for ever.
+const MOST_FILES: usize = 64;
+
+/// A tree of directories, each behind the one that holds it.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    /// `u32::MAX` for the root.
+    pub(super) parent: u32,
+    pub(super) name: Vec<u8>,
+    pub(super) stamp: Stamp,
+    pub(super) what: What,
+}
+
+/// Which directory it was, and when a name in it last came or went. All zero for one that has to be
+/// listed again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Stamp {
+    pub(super) device: u64,
+    inode: u64,
+    pub(super) seconds: i64,
+    pub(super) nanos: u32,
+}
+
+impl Stamp {
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the fields have other types on other systems; they are only compared"
+    )]
+    pub(super) fn of(status: &Stat) -> Self {
+        Self {
+            device: status.st_dev as u64,
+            inode: status.st_ino as u64,
+            seconds: status.st_ctime as i64,
+            nanos: status.st_ctime_nsec as u32,
+        }
+    }
+}
+
+impl Tree {
+    pub(super) fn node_mut(&mut self, index: u32) -> Option<&mut Node> {
+        self.nodes.get_mut(usize::try_from(index).ok()?)
+    }
+
+    pub(super) fn name(&self, index: u32) -> &[u8] {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        self.nodes.get(index).map_or(b"", |node| &node.name)
+    }
+
+    /// Each directory's path below the root.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let mut out: Vec<PathBuf> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let parent = usize::try_from(node.parent).ok();
+            let parent = parent.and_then(|parent| out.get(parent));
+            let path = parent.map_or_else(PathBuf::new, |parent| {
+                parent.join(OsStr::from_bytes(&node.name))
+            });
+            out.push(path);
+        }
+        out
+    }
+
+    fn to_bytes(&self, root: &AbsPath) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + self.nodes.len() * 56);
+        out.extend_from_slice(MAGIC);
+        let root = root.as_path().as_os_str().as_bytes();
+        put(&mut out, root);
+        for node in &self.nodes {
+            out.extend_from_slice(&node.parent.to_le_bytes());
+            put(&mut out, &node.name);
+            out.extend_from_slice(&node.stamp.device.to_le_bytes());
+            out.extend_from_slice(&node.stamp.inode.to_le_bytes());
+            out.extend_from_slice(&node.stamp.seconds.to_le_bytes());
+            out.extend_from_slice(&node.stamp.nanos.to_le_bytes());
+            out.push(match node.what {
+                What::Plain => 0,
+                What::GitDirectory => 1,
+                What::GitFile => 2,
+                What::Bare => 3,
+            });
+        }
+        out
+    }
+
+    fn from_bytes(bytes: &[u8], root: &AbsPath) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(MAGIC)?;
+        if take(&mut rest)? != root.as_path().as_os_str().as_bytes() {
+            return None;
+        }
+        let mut nodes: Vec<Node> = Vec::new();
+        while !rest.is_empty() {
+            let parent = u32::from_le_bytes(chunk(&mut rest)?);
+            let is_first = nodes.is_empty();
+            let known = usize::try_from(parent).is_ok_and(|parent| parent < nodes.len());
+            if known == is_first || (is_first && parent != u32::MAX) {
+                return None;
+            }
+            let name = take(&mut rest)?.to_vec();
+            let step = !name.is_empty() && !name.contains(&b'/') && name != b".." && name != b".";
+            if step == is_first {
+                return None;
+            }
+            let stamp = Stamp {
+                device: u64::from_le_bytes(chunk(&mut rest)?),
+                inode: u64::from_le_bytes(chunk(&mut rest)?),
+                seconds: i64::from_le_bytes(chunk(&mut rest)?),
+                nanos: u32::from_le_bytes(chunk(&mut rest)?),
+            };
+            let what = match chunk::<1>(&mut rest)? {
+                [0] => What::Plain,
+                [1] => What::GitDirectory,
+                [2] => What::GitFile,
+                [3] => What::Bare,
+                _ => return None,
+            };
+            nodes.push(Node {
+                parent,
+                name,
+                stamp,
+                what,
+            });
+        }
+        (!nodes.is_empty()).then_some(Self { nodes })
+    }
+}
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    // A name has at most 255 bytes and a path 4096.
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(bytes.get(..usize::from(length)).unwrap_or_default());
+}
+
+fn take<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let length = usize::from(u16::from_le_bytes(chunk(rest)?));
+    let (bytes, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(bytes)
+}
+
+fn chunk<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*bytes)
+}
+
+/// Where trees are remembered.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    directory: PathBuf,
+}
+
+impl Memory {
+    /// In ringfence's own state directory.
+    pub(super) fn new(state: &Path) -> Self {
+        let directory = state.join("trees");
+        Self { directory }
+    }
+
+    /// What is remembered of a tree, if its file system can be believed.
+    pub(super) fn recall(&self, root: &AbsPath) -> Option<Tree> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(CWD, self.file(root), flags, Mode::empty()).ok()?;
+        let status = rustix::fs::fstat(&file).ok()?;
+        let own = status.st_uid == rustix::process::geteuid().as_raw();
+        if !own || FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return None;
+        }
+        if !keeps_time(root) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let mut bounded = std::fs::File::from(file).take(LONGEST);
+        bounded.read_to_end(&mut bytes).ok()?;
+        Tree::from_bytes(&bytes, root)
+    }
+
+    /// Remembers a tree; that this can fail costs only time.
+    pub(super) fn keep(&self, root: &AbsPath, tree: &Tree) {
+        if keeps_time(root) {
+            let _ = self.write(root, &tree.to_bytes(root));
+        }
+    }
+
+    fn write(&self, root: &AbsPath, bytes: &[u8]) -> std::io::Result<()> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
+        let path = self.file(root);
+        if std::fs::symlink_metadata(&path).is_err()
+            && std::fs::read_dir(&self.directory)?.count() >= MOST_FILES
+        {
+            for file in std::fs::read_dir(&self.directory)? {
+                let _ = std::fs::remove_file(file?.path());
+            }
+        }
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&name)?;
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| std::fs::rename(&name, &path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&name);
+        }
+        written
+    }
+
+    fn file(&self, root: &AbsPath) -> PathBuf {
+        // Two projects with one number only forget each other: the path is in the file.
+        let bytes = root.as_path().as_os_str().as_bytes();
+        let number = bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |number, byte| {
+                (number ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+        self.directory.join(format!("{number:016x}"))
+    }
+}
+
+/// Whether change times of directories can be believed: on a disk of this machine.
+#[cfg(target_os = "linux")]
+fn keeps_time(root: &AbsPath) -> bool {
+    // ext, xfs, btrfs, tmpfs, overlay, f2fs, zfs, bcachefs.
+    const LOCAL: [u32; 8] = [
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0x0102_1994,
+        0x794c_7630,
+        0xf2f5_2010,
+        0x2fc1_2fc1,
+        0xca45_1a4e,
+    ];
+    let Ok(facts) = rustix::fs::statfs(root.as_path()) else {
+        return false;
+    };
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a file system's number has 32 bits, whatever the type of the field is"
+    )]
+    LOCAL.contains(&(facts.f_type as u32))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keeps_time(_root: &AbsPath) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn root() -> AbsPath {
+        AbsPath::root().below("project")
+    }
+
+    fn tree() -> Tree {
+        let node = |parent, name: &[u8], what| Node {
+            parent,
+            name: name.to_vec(),
+            stamp: Stamp {
+                device: 1,
+                inode: 2,
+                seconds: -3,
+                nanos: 4,
+            },
+            what,
+        };
+        Tree {
+            nodes: vec![
+                node(u32::MAX, b"", What::GitDirectory),
+                node(0, b"a", What::Plain),
+                node(1, b"\xff", What::Bare),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_tree_comes_back_for_its_own_project_only() {
+        let bytes = tree().to_bytes(&root());
+        let back = Tree::from_bytes(&bytes, &root()).unwrap();
+        assert_eq!(back.to_bytes(&root()), bytes);
+        assert!(Tree::from_bytes(&bytes, &AbsPath::root().below("other")).is_none());
+        for end in 0..bytes.len() - 1 {
+            if let Some(short) = Tree::from_bytes(&bytes[..end], &root()) {
+                assert!(short.nodes.len() < 3);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_are_no_tree_that_climbs(
+            at in 0..120_usize, byte in any::<u8>(),
+        ) {
+            let mut bytes = tree().to_bytes(&root());
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            if let Some(tree) = Tree::from_bytes(&bytes, &root()) {
+                for path in tree.paths() {
+                    let mut parts = path.components();
+                    let normal = |part| matches!(part, std::path::Component::Normal(_));
+                    prop_assert!(parts.all(normal));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+use super::*;
+use std::os::unix::fs::symlink;
+
+struct World {
+    _guard: tempfile::TempDir,
+    root: AbsPath,
+}
+
+impl World {
+    fn new() -> Self {
+        let guard = tempfile::tempdir().unwrap();
+        let path = std::fs::canonicalize(guard.path()).unwrap();
+        Self {
+            _guard: guard,
+            root: AbsPath::parse(path).unwrap(),
+        }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root.below(path);
+        std::fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
+        std::fs::write(path.as_path(), text).unwrap();
+    }
+
+    fn git_dir(&self, path: &str) -> AbsPath {
+        self.write(&format!("{path}/HEAD"), "ref: refs/heads/main\n");
+        for part in ["objects", "refs"] {
+            std::fs::create_dir_all(self.root.below(path).below(part).as_path()).unwrap();
+        }
+        self.root.below(path)
+    }
+
+    fn find(&self, project: &str) -> Vec<Repository> {
+        let search = Search::new(self.root.below(project));
+        find(&search, Reach::Inside, &Lookout::new()).unwrap()
+    }
+
+    /// The one repository that is not the temporary directory's own.
+    fn own(&self, project: &str) -> Repository {
+        let found = self.find(project).into_iter();
+        let mut own = found.filter(|found| found.position == Position::Own);
+        own.next().unwrap()
+    }
+
+    /// A linked working tree `p` of the repository `main`, both knowing each other.
+    fn worktree(&self) {
+        self.git_dir("main/.git");
+        self.write("main/.git/worktrees/w/commondir", "../..\n");
+        let back = self.root.below("p/.git");
+        let registered = format!("{}\n", back.as_path().display());
+        self.write("main/.git/worktrees/w/gitdir", &registered);
+        self.write("p/.git", "gitdir: ../main/.git/worktrees/w\n");
+    }
+}
+
+fn paths(repository: &Repository) -> Vec<&AbsPath> {
+    let git_dirs = repository.git_dirs.iter();
+    git_dirs.map(|directory| &directory.path).collect()
+}
+
+#[test]
+fn a_registered_working_tree_is_followed() {
+    let world = World::new();
+    world.worktree();
+    let main = world.root.below("main/.git");
+    let own = world.own("p");
+    assert_eq!(own.shape, Shape::Pointer);
+    assert_eq!(paths(&own), [&main, &main.below("worktrees/w")]);
+}
+
+/// What is wrong, and how it comes about.
+type Forgery = (&'static str, fn(&World));
+
+#[test]
+fn a_forged_pointer_leads_nowhere() {
+    let forgeries: [Forgery; 8] = [
+        ("registered elsewhere", |world| {
+            world.write("main/.git/worktrees/w/gitdir", "/elsewhere/.git\n");
+        }),
+        ("not registered", |world| {
+            std::fs::remove_file(world.root.below("main/.git/worktrees/w/gitdir").as_path())
+                .unwrap();
+        }),
+        ("another common directory", |world| {
+            world.git_dir("victim/.git");
+            world.write(
+                "main/.git/worktrees/w/commondir",
+                "../../../../victim/.git\n",
+            );
+        }),
+        ("not in worktrees", |world| {
+            world.git_dir("victim/.git");
+            world.write("victim/.git/x/y/commondir", "../..\n");
+            world.write("victim/.git/x/y/gitdir", "../../../../p/.git\n");
+            world.write("p/.git", "gitdir: ../victim/.git/x/y\n");
+        }),
+        ("a repository that knows nothing of it", |world| {
+            world.write("p/.git", "gitdir: ../main/.git\n");
+        }),
+        ("something that is no repository", |world| {
+            world.write("secrets/key", "");
+            world.write("p/.git", "gitdir: ../secrets\n");
+        }),
+        ("two lines", |world| {
+            world.write("p/.git", "gitdir: ../main/.git/worktrees/w\n#\n");
+        }),
+        ("registered through a link of the project's", |world| {
+            world.write("p/real", "gitdir: ../main/.git/worktrees/w\n");
+            std::fs::remove_file(world.root.below("p/.git").as_path()).unwrap();
+            symlink("real", world.root.below("p/.git").as_path()).unwrap();
+        }),
+    ];
+    for (name, forge) in forgeries {
+        let world = World::new();
+        world.worktree();
+        forge(&world);
+        let outside = world.find("p").into_iter().flat_map(|found| found.git_dirs);
+        let outside: Vec<GitDir> = outside
+            .filter(|directory| world.root.covers(&directory.path))
+            .collect();
+        assert_eq!(outside, [], "{name}");
+    }
+}
+
+#[test]
+fn a_submodule_is_followed_if_its_directory_names_it() {
+    let world = World::new();
+    world.git_dir("top/.git");
+    let module = world.git_dir("top/.git/modules/lib/sub");
+    world.write("top/sub/.git", "gitdir: ../.git/modules/lib/sub\n");
+    let config = "[core]\n\tworktree = ../../../../sub\n";
+    world.write("top/.git/modules/lib/sub/config", config);
+
+    let own = world.own("top/sub");
+    assert_eq!(paths(&own), [&module]);
+    let top = world.own("top");
+    assert_eq!(paths(&top), [&world.root.below("top/.git"), &module]);
+
+    world.write(
+        "top/.git/modules/lib/sub/config",
+        "[core]\n\tworktree = /x\n",
+    );
+    assert_eq!(paths(&world.own("top/sub")), [] as [&AbsPath; 0]);
+}
+
+#[test]
+fn repositories_above_and_within_are_told_apart() {
+    let world = World::new();
+    world.git_dir("r/.git");
+    world.git_dir("r/p/nested/.git");
+    world.git_dir("r/p/bare.git");
+    let found = world.find("r/p");
+    let expected = [
+        ("r/.git", Position::Above),
+        ("r/p/bare.git", Position::Within),
+        ("r/p/nested/.git", Position::Within),
+    ];
+    for (entry, position) in expected {
+        let entry = world.root.below(entry);
+        let one = found.iter().find(|found| found.entry == entry).unwrap();
+        assert_eq!(one.position, position, "{entry}");
+    }
+    world.git_dir("r/p/.git");
+    let found = world.find("r/p");
+    assert_eq!(found[0].position, Position::Own);
+    assert_eq!(found[1].position, Position::Beyond);
+}
+
+#[test]
+fn what_a_configuration_names_is_found() {
+    let world = World::new();
+    world.git_dir("p/.git");
+    world.write(
+        "p/.git/config",
+        "[core]\n\thooksPath = .githooks\n\tfsmonitor = ./tools/monitor 2\n\
+         [include]\n\tpath = ../shared/config\n[alias]\n\tx = !absent/program\n",
+    );
+    world.write(
+        "p/shared/config",
+        "[include]\n\tpath = again\n[core]\n\thooksPath = more\n",
+    );
+    world.write("p/shared/again", "[include]\n\tpath = config\n");
+    world.write("p/tools/monitor", "");
+    let project = world.root.below("p");
+    let expected = [
+        ".githooks",
+        "more",
+        "shared/again",
+        "shared/config",
+        "tools/monitor",
+    ];
+    assert_eq!(
+        world.own("p").obeyed,
+        expected.map(|path| project.below(path))
+    );
+}
+
+#[test]
+fn hostile_files_end_quickly() {
+    let world = World::new();
+    world.git_dir("p/.git");
+    // A pipe nobody writes to, a configuration that includes itself, a pointer to itself.
+    let pipe = world.root.below("p/a/.git");
+    world.write("p/a/x", "");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        pipe.as_path(),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    std::fs::create_dir_all(world.root.below("p/.git/config.worktree").as_path()).unwrap();
+    world.write(
+        "p/.git/config",
+        "[include]\n\tpath = config\n\tpath = config\n",
+    );
+    world.write("p/b/.git", "gitdir: .git\n");
+    world.write("p/c/.git", "gitdir: ../c\n");
+    world.write("p/d/.git", &"gitdir: x".repeat(100_000));
+    let started = std::time::Instant::now();
+    let found = world.find("p");
+    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    for repository in found.iter().filter(|found| found.shape == Shape::Pointer) {
+        assert_eq!(repository.git_dirs, []);
+    }
+}

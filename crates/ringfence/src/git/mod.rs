@@ -1,0 +1,533 @@
+//! Finding the git repositories in and around a project.
+//!
+//! Git itself is never asked: whatever it would run for a hostile repository would run outside.
+//! Its files are read here, as data with bounds, and become facts. Nothing is decided and nothing
+//! is created, but for the memory of large trees in ringfence's own state directory.
+//!
+//! A pointer that leads out of the project is followed only if what it leads to names the project
+//! in turn: a linked working tree is registered in its repository, and a submodule's directory says
+//! where its working tree is. Somebody who can only write the project can forge the one and not the
+//! other.
+
+mod cache;
+pub(crate) mod reading;
+pub(crate) mod scan;
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use ringfence_core::git::config::{self, Obeyed, Variable};
+use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
+use ringfence_core::path::AbsPath;
+use ringfence_core::policy::{Found, Seen};
+use ringfence_core::settings::GitLevel;
+
+use crate::lookout::Lookout;
+use cache::Memory;
+use reading::Entry;
+use scan::{Changed, What};
+
+/// Variables that lead git to a repository, whatever directory it is started in.
+pub const VARIABLES: [&str; 2] = ["GIT_COMMON_DIR", "GIT_DIR"];
+
+/// Files that one configuration may include, all in all.
+const MOST_INCLUDES: usize = 32;
+/// Submodules and working trees of one repository.
+const MOST_INNER: usize = 1024;
+/// Submodules of submodules, and slashes in their names.
+const DEEPEST_MODULE: usize = 8;
+/// Trees below this size are walked faster than their memory is read.
+const WORTH_REMEMBERING: usize = 64;
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The project's root, canonical.
+    pub project: AbsPath,
+    /// The caller's home.
+    pub home: Option<AbsPath>,
+    /// Where the command is called from.
+    pub current: AbsPath,
+    /// Those of [`VARIABLES`] that the caller has.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// Where ringfence keeps what it remembers.
+    pub state: Option<PathBuf>,
+}
+
+/// How far to look.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// The project's own repository, where it keeps its files, and those above it.
+    Own,
+    /// Every repository below the project, too.
+    Tree,
+    /// And what each of those has inside: submodules, linked working trees.
+    Inside,
+}
+
+impl Reach {
+    /// How far a git level needs to see.
+    pub fn of(level: GitLevel) -> Self {
+        match level {
+            GitLevel::Full => Self::Own,
+            GitLevel::Hidden | GitLevel::Read => Self::Tree,
+            GitLevel::Write => Self::Inside,
+        }
+    }
+}
+
+/// Why nobody can say which repositories there are.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{project} cannot be searched for repositories: {why}")]
+pub struct Unsearchable {
+    /// The project.
+    pub project: AbsPath,
+    /// What is in the way.
+    pub why: String,
+}
+
+/// Finds repositories.
+///
+/// # Errors
+///
+/// If the tree is too large to be walked whole, or its root cannot be listed.
+pub fn find(
+    search: &Search,
+    reach: Reach,
+    lookout: &Lookout,
+) -> Result<Vec<Repository>, Unsearchable> {
+    let finder = Finder {
+        search,
+        lookout,
+        reach,
+        shared: shared_config(search),
+    };
+    let mut found = Vec::new();
+    finder.own_and_above(&mut found);
+    finder.named(&mut found);
+    if reach != Reach::Own {
+        for place in tree(search)? {
+            let directory = search.project.below(&place.directory);
+            if let Some(repository) = finder.within(&directory, place.what) {
+                found.push(repository);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Repositories that are in a tree now, by their entries: for comparing with a later look.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn entries(search: &Search) -> Result<Vec<(AbsPath, Shape)>, Unsearchable> {
+    let places = tree(search)?.into_iter();
+    let entries = places.filter_map(|place| {
+        let directory = search.project.below(&place.directory);
+        entry_of(&directory, place.what)
+    });
+    Ok(entries.collect())
+}
+
+pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shape)> {
+    Some(match what {
+        What::Bare => (directory.clone(), Shape::Bare),
+        What::GitDirectory => (directory.below(".git"), Shape::Directory),
+        What::GitFile => (directory.below(".git"), Shape::Pointer),
+        What::Plain => return None,
+    })
+}
+
+/// The directories of the project in which something was found.
+fn tree(search: &Search) -> Result<Vec<scan::Place>, Unsearchable> {
+    let project = &search.project;
+    let memory = search.state.as_deref().map(Memory::new);
+    let remembered = memory.as_ref().and_then(|memory| memory.recall(project));
+    let known = remembered.as_ref().map_or(0, |tree| tree.nodes.len());
+    let (places, Changed(listed), tree) =
+        scan::walk(project, remembered).map_err(|why| Unsearchable {
+            project: project.clone(),
+            why: why.to_string(),
+        })?;
+    // Writing it all again for a handful of changes would cost more than listing those again.
+    let worth = tree.nodes.len() >= WORTH_REMEMBERING
+        && (known == 0 || listed > WORTH_REMEMBERING + known / 50);
+    if let Some(memory) = memory.filter(|_| worth) {
+        memory.keep(project, &tree);
+    }
+    Ok(places)
+}
+
+struct Finder<'a> {
+    search: &'a Search,
+    lookout: &'a Lookout,
+    reach: Reach,
+    /// What the user's own configuration makes git obey in every repository.
+    shared: Vec<Variable>,
+}
+
+impl Finder<'_> {
+    fn own_and_above(&self, found: &mut Vec<Repository>) {
+        let project = &self.search.project;
+        let own = self.at(project, Position::Own);
+        let mut position = if own.is_some() {
+            Position::Beyond
+        } else {
+            Position::Above
+        };
+        found.extend(own);
+        let mut directory = project.parent();
+        while let Some(above) = directory {
+            let repository = self.at(&above, position);
+            // What somebody else put there is nothing that git would use, and no reason to grant.
+            let repository = repository.filter(|found| is_own(&found.entry));
+            if repository.is_some() {
+                position = Position::Beyond;
+            }
+            found.extend(repository);
+            directory = above.parent();
+        }
+    }
+
+    /// The repository whose working tree is `directory`.
+    fn at(&self, directory: &AbsPath, position: Position) -> Option<Repository> {
+        let entry = directory.below(".git");
+        let (shape, git_dirs) = match self.lookout.look(entry.as_path()) {
+            // A link is not one of git's own ways to say where something is.
+            Seen::At(path, _) if path != entry => return None,
+            Seen::At(_, Found::Directory) => (Shape::Directory, Self::main(&entry)),
+            Seen::At(_, Found::File) => (Shape::Pointer, self.pointed(&entry, directory)),
+            Seen::At(_, Found::Other | Found::Absent) | Seen::Absent | Seen::Unreadable(_) => {
+                return None;
+            }
+        };
+        let obeyed = self.obeyed(&git_dirs, directory, position);
+        Some(Repository {
+            entry,
+            shape,
+            position,
+            git_dirs,
+            obeyed,
+        })
+    }
+
+    fn named(&self, found: &mut Vec<Repository>) {
+        for (_, value) in &self.search.variables {
+            let path = self.search.current.as_path().join(value);
+            let Seen::At(entry, Found::Directory) = self.lookout.look(&path) else {
+                continue;
+            };
+            let known = found.iter().any(|repository| {
+                let mut directories = repository.git_dirs.iter();
+                directories.any(|directory| directory.path == entry)
+            });
+            if known || !is_git_directory(&entry) || !is_own(&entry) {
+                continue;
+            }
+            let git_dirs = Self::main(&entry);
+            let obeyed = self.obeyed(&git_dirs, &self.search.project, Position::Named);
+            found.push(Repository {
+                entry,
+                shape: Shape::Directory,
+                position: Position::Named,
+                git_dirs,
+                obeyed,
+            });
+        }
+    }
+
+    fn within(&self, directory: &AbsPath, what: What) -> Option<Repository> {
+        let (entry, shape) = entry_of(directory, what)?;
+        let project = &self.search.project;
+        if directory == project && what != What::Bare {
+            return None;
+        }
+        let git_dirs = match shape {
+            Shape::Bare | Shape::Directory if self.reach == Reach::Inside => Self::main(&entry),
+            Shape::Bare | Shape::Directory => vec![GitDir {
+                path: entry.clone(),
+                role: Role::Main,
+            }],
+            Shape::Pointer => self.pointed(&entry, directory),
+        };
+        let obeyed = self.obeyed(&git_dirs, directory, Position::Within);
+        Some(Repository {
+            entry,
+            shape,
+            position: Position::Within,
+            git_dirs,
+            obeyed,
+        })
+    }
+
+    /// Where a pointer leads, if it may be followed.
+    fn pointed(&self, entry: &AbsPath, working_tree: &AbsPath) -> Vec<GitDir> {
+        let text = reading::pointer(entry);
+        let Some(target) = text
+            .as_deref()
+            .and_then(|text| text.strip_prefix("gitdir:"))
+            .and_then(|path| self.directory(working_tree, path.trim_start()))
+        else {
+            return Vec::new();
+        };
+        if let Some(common) = self.registered(&target, entry) {
+            let mut git_dirs = Self::main(&common);
+            if !git_dirs.iter().any(|known| known.path == target) {
+                let role = Role::Worktree;
+                git_dirs.push(GitDir { path: target, role });
+            }
+            return git_dirs;
+        }
+        let inside = self.search.project.covers(&target);
+        if is_git_directory(&target) && (inside || self.names(&target, working_tree)) {
+            return Self::main(&target);
+        }
+        Vec::new()
+    }
+
+    /// The directory that a linked working tree shares, if both know each other.
+    fn registered(&self, target: &AbsPath, entry: &AbsPath) -> Option<AbsPath> {
+        let common = reading::pointer(&target.below("commondir"))?;
+        let common = self.directory(target, &common)?;
+        if target.parent()?.parent()? != common || target.parent()? != common.below("worktrees") {
+            return None;
+        }
+        let back = reading::pointer(&target.below("gitdir"))?;
+        let back = self.lookout.look(&target.as_path().join(back));
+        let mutual = matches!(back, Seen::At(path, Found::File) if path == *entry);
+        (mutual && is_git_directory(&common)).then_some(common)
+    }
+
+    /// Whether a git directory says that its working tree is here.
+    fn names(&self, git_dir: &AbsPath, working_tree: &AbsPath) -> bool {
+        let text = reading::config(&git_dir.below("config")).unwrap_or_default();
+        let variables = config::parse(&text);
+        let written = variables
+            .iter()
+            .rfind(|variable| config::obeyed(&variable.key) == Some(Obeyed::Worktree));
+        written
+            .and_then(|variable| self.directory(git_dir, &variable.value))
+            .is_some_and(|path| path == *working_tree)
+    }
+
+    /// A directory by a path in one of git's files, links followed.
+    fn directory(&self, base: &AbsPath, path: &str) -> Option<AbsPath> {
+        match self.lookout.look(&base.as_path().join(path)) {
+            Seen::At(path, Found::Directory) => Some(path),
+            Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
+        }
+    }
+
+    /// A git directory and those inside it.
+    fn main(path: &AbsPath) -> Vec<GitDir> {
+        let mut out = vec![GitDir {
+            path: path.clone(),
+            role: Role::Main,
+        }];
+        modules(path, 0, &mut out);
+        let mut worktrees = Vec::new();
+        names_in(&path.below("worktrees"), &mut worktrees);
+        for name in worktrees.into_iter().take(MOST_INNER) {
+            let path = path.below("worktrees").below(name);
+            let role = Role::Worktree;
+            out.push(GitDir { path, role });
+        }
+        out
+    }
+
+    /// What in the project a repository's configuration makes git run or obey.
+    fn obeyed(
+        &self,
+        git_dirs: &[GitDir],
+        working_tree: &AbsPath,
+        position: Position,
+    ) -> Vec<AbsPath> {
+        let mut variables: Vec<(AbsPath, Variable)> = self
+            .shared
+            .iter()
+            .map(|variable| (working_tree.clone(), variable.clone()))
+            .collect();
+        let mut left = MOST_INCLUDES;
+        let own_files = |variables: &[(AbsPath, Variable)]| {
+            let mut names = variables.iter().map(|(_, variable)| &variable.key);
+            names.any(|key| key == "extensions.worktreeconfig")
+        };
+        for directory in git_dirs {
+            let names: &[&str] = match directory.role {
+                // Further files are read only if this one says so.
+                Role::Main => &["config"],
+                Role::Worktree => &["config.worktree"],
+                Role::Module => continue,
+            };
+            for name in names {
+                self.read_config(&directory.path.below(name), &mut left, &mut variables);
+            }
+            if directory.role == Role::Main && own_files(&variables) {
+                let own = directory.path.below("config.worktree");
+                self.read_config(&own, &mut left, &mut variables);
+            }
+        }
+        let mut out = Vec::new();
+        for (file, variable) in &variables {
+            match config::obeyed(&variable.key) {
+                Some(Obeyed::Hooks) => out.extend(self.path(working_tree, &variable.value)),
+                Some(Obeyed::Include) => {
+                    let base = file.parent().unwrap_or_else(AbsPath::root);
+                    out.extend(self.path(&base, &variable.value));
+                }
+                Some(Obeyed::Program) => {
+                    let paths = config::paths_in(&variable.value);
+                    let programs = paths.filter_map(|path| self.path(working_tree, path));
+                    out.extend(programs.filter(reading::is_file));
+                }
+                Some(Obeyed::Worktree) | None => {}
+            }
+        }
+        out.retain(|path| {
+            let project = &self.search.project;
+            let inside = project.covers(path) && path != project;
+            let hidden = git_dirs.iter().any(|known| known.path.covers(path));
+            inside && !hidden && (position != Position::Within || self.is_plain(path))
+        });
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    /// Whether no link is on the way to a path.
+    fn is_plain(&self, path: &AbsPath) -> bool {
+        match self.lookout.look(path.as_path()) {
+            Seen::At(found, _) => found == *path,
+            Seen::Absent => path.parent().is_none_or(|parent| self.is_plain(&parent)),
+            Seen::Unreadable(_) => false,
+        }
+    }
+
+    fn read_config(&self, path: &AbsPath, left: &mut usize, out: &mut Vec<(AbsPath, Variable)>) {
+        let Some(rest) = left.checked_sub(1) else {
+            return;
+        };
+        *left = rest;
+        let Some(text) = reading::config(path) else {
+            return;
+        };
+        for variable in config::parse(&text) {
+            let included = match config::obeyed(&variable.key) {
+                Some(Obeyed::Include) => {
+                    let base = path.parent().unwrap_or_else(AbsPath::root);
+                    self.path(&base, &variable.value)
+                }
+                _ => None,
+            };
+            out.push((path.clone(), variable));
+            if let Some(included) = included {
+                self.read_config(&included, left, out);
+            }
+        }
+    }
+
+    fn path(&self, base: &AbsPath, written: &str) -> Option<AbsPath> {
+        let home = self.search.home.as_ref();
+        let path = match (written.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.as_path().join(rest),
+            (Some(_), None) => return None,
+            (None, _) => base.as_path().join(written),
+        };
+        AbsPath::lexical(path).ok()
+    }
+}
+
+/// The user's own configuration, and the machine's.
+fn shared_config(search: &Search) -> Vec<Variable> {
+    let mut files = vec![PathBuf::from("/etc/gitconfig")];
+    if let Some(home) = &search.home {
+        files.push(home.as_path().join(".config/git/config"));
+        files.push(home.as_path().join(".gitconfig"));
+    }
+    let texts = files.iter().filter_map(|path| reading::own_config(path));
+    let variables = texts.flat_map(|text| config::parse(&text));
+    // Only hooks are looked for by a path of the project's: programs are the user's own.
+    variables
+        .filter(|variable| config::obeyed(&variable.key) == Some(Obeyed::Hooks))
+        .collect()
+}
+
+/// Whether git would take a directory for a repository.
+fn is_git_directory(path: &AbsPath) -> bool {
+    reading::is_file(&path.below("HEAD"))
+        && reading::is_directory(&path.below("objects"))
+        && reading::is_directory(&path.below("refs"))
+}
+
+/// Whether something belongs to the caller: git obeys nobody else's repositories.
+fn is_own(path: &AbsPath) -> bool {
+    let owner = rustix::fs::lstat(path.as_path()).map(|status| status.st_uid);
+    owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+}
+
+/// The git directories of submodules in a git directory, whose names may have slashes.
+fn modules(git_dir: &AbsPath, depth: usize, out: &mut Vec<GitDir>) {
+    search_modules(&git_dir.below("modules"), depth, out);
+}
+
+fn search_modules(directory: &AbsPath, depth: usize, out: &mut Vec<GitDir>) {
+    if depth >= DEEPEST_MODULE {
+        return;
+    }
+    let mut names = Vec::new();
+    names_in(directory, &mut names);
+    for name in names {
+        if out.len() >= MOST_INNER {
+            return;
+        }
+        let path = directory.below(name);
+        if is_git_directory(&path) {
+            let role = Role::Module;
+            out.push(GitDir {
+                path: path.clone(),
+                role,
+            });
+            modules(&path, depth + 1, out);
+        } else {
+            search_modules(&path, depth + 1, out);
+        }
+    }
+}
+
+/// The names of the directories in a directory.
+fn names_in(directory: &AbsPath, out: &mut Vec<PathBuf>) {
+    let Ok(directory) = reading::directory(directory) else {
+        return;
+    };
+    let mut buffer = Vec::new();
+    let _ = reading::list(&directory, &mut buffer, |name, kind| {
+        if kind == Entry::Directory {
+            out.push(PathBuf::from(std::ffi::OsStr::from_bytes(name)));
+        }
+        if out.len() >= MOST_INNER {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+}
+
+impl Search {
+    /// A search that knows nothing but the project.
+    pub fn new(project: AbsPath) -> Self {
+        Self {
+            current: project.clone(),
+            project,
+            home: None,
+            variables: Vec::new(),
+            state: None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "find_tests.rs"]
+mod tests;

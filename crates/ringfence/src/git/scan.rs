@@ -1,0 +1,368 @@
+//! Walking a project's tree in search of repositories.
+//!
+//! Only directories matter: one that holds a `.git`, or looks like a repository itself. A tree of a
+//! hundred thousand files has to be listed once; after that a directory that has not changed since
+//! needs no listing, because the kernel sets its change time whenever a name in it comes or goes
+//! and nobody can set it back. So what was seen is remembered, and each later walk asks every
+//! directory for that time only.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ringfence_core::path::AbsPath;
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use super::cache::{Node, Stamp, Tree};
+use super::reading::{self, Entry};
+
+/// More directories than any project has; what is larger is refused, not searched in part.
+const MOST_DIRECTORIES: usize = 250_000;
+/// No path of the kernel's is deeper.
+const DEEPEST: usize = 2048;
+/// From this many on, directories are asked by several threads.
+const WORTH_THREADS: usize = 2048;
+/// A directory that changed this shortly before it was listed may have changed again within one
+/// tick of the file system's clock.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Something that a walk found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Place {
+    /// The directory: a working tree, or a repository without one.
+    pub(super) directory: PathBuf,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum What {
+    Bare,
+    GitDirectory,
+    GitFile,
+    /// Neither: a directory like any other.
+    Plain,
+}
+
+/// The tree could not be walked whole.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(super) enum Incomplete {
+    #[error("it holds more than {MOST_DIRECTORIES} directories")]
+    TooMany,
+    #[error("it cannot be listed")]
+    Unreadable,
+}
+
+/// Walks a tree, with what is remembered of it, and says what to remember.
+pub(super) fn walk(
+    root: &AbsPath,
+    remembered: Option<Tree>,
+) -> Result<(Vec<Place>, Changed, Tree), Incomplete> {
+    let directory = reading::directory(root).map_err(|_| Incomplete::Unreadable)?;
+    let remembered = remembered.unwrap_or_default();
+    let fresh = still_there(&directory, &remembered);
+    let mut walk = Walk {
+        root: directory,
+        fresh,
+        children: children(&remembered),
+        remembered,
+        tree: Tree::default(),
+        paths: Vec::new(),
+        changed: 0,
+        buffer: Vec::new(),
+        now: SystemTime::now(),
+        device: None,
+    };
+    walk.device = now(&walk.root, Path::new("")).map(|stamp| stamp.device);
+    walk.run()?;
+    let places = walk.places();
+    Ok((places, Changed(walk.changed), walk.tree))
+}
+
+/// How many directories had to be listed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Changed(pub(super) usize);
+
+struct Walk {
+    root: OwnedFd,
+    remembered: Tree,
+    /// Which of the remembered directories are as they were.
+    fresh: Vec<bool>,
+    children: HashMap<u32, Vec<u32>>,
+    tree: Tree,
+    /// For each directory of the new tree, its path below the root.
+    paths: Vec<PathBuf>,
+    changed: usize,
+    buffer: Vec<u8>,
+    now: SystemTime,
+    /// The root's file system, whose times are believed.
+    device: Option<u64>,
+}
+
+impl Walk {
+    fn run(&mut self) -> Result<(), Incomplete> {
+        // New index, the remembered index if there is one.
+        let mut next: Vec<(u32, Option<u32>)> = Vec::new();
+        let first = (!self.remembered.nodes.is_empty()).then_some(0);
+        next.push((self.add(None, b"", PathBuf::new())?, first));
+        while let Some((index, known)) = next.pop() {
+            let fresh = known.is_some_and(|known| self.is_fresh(known));
+            if let (true, Some(known)) = (fresh, known) {
+                self.copy(index, known, &mut next)?;
+            } else {
+                self.read(index, known, &mut next)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_fresh(&self, known: u32) -> bool {
+        let index = usize::try_from(known).unwrap_or(usize::MAX);
+        self.fresh.get(index).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, parent: Option<u32>, name: &[u8], path: PathBuf) -> Result<u32, Incomplete> {
+        let index = u32::try_from(self.tree.nodes.len()).map_err(|_| Incomplete::TooMany)?;
+        if self.tree.nodes.len() >= MOST_DIRECTORIES {
+            return Err(Incomplete::TooMany);
+        }
+        self.tree.nodes.push(Node {
+            parent: parent.unwrap_or(u32::MAX),
+            name: name.to_vec(),
+            stamp: Stamp::default(),
+            what: What::Plain,
+        });
+        self.paths.push(path);
+        Ok(index)
+    }
+
+    /// A directory that has not changed holds what it held.
+    fn copy(
+        &mut self,
+        index: u32,
+        known: u32,
+        next: &mut Vec<(u32, Option<u32>)>,
+    ) -> Result<(), Incomplete> {
+        let old = usize::try_from(known).unwrap_or(usize::MAX);
+        if let Some(node) = self.remembered.nodes.get(old) {
+            let (stamp, what) = (node.stamp, node.what);
+            if let Some(new) = self.tree.node_mut(index) {
+                new.stamp = stamp;
+                new.what = what;
+            }
+        }
+        for child in self.children.get(&known).cloned().unwrap_or_default() {
+            let name = self.remembered.name(child).to_vec();
+            let path = self.path(index).join(OsStr::from_bytes(&name));
+            next.push((self.add(Some(index), &name, path)?, Some(child)));
+        }
+        Ok(())
+    }
+
+    fn path(&self, index: u32) -> &Path {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        self.paths
+            .get(index)
+            .map_or_else(|| Path::new(""), PathBuf::as_path)
+    }
+
+    fn read(
+        &mut self,
+        index: u32,
+        known: Option<u32>,
+        next: &mut Vec<(u32, Option<u32>)>,
+    ) -> Result<(), Incomplete> {
+        self.changed += 1;
+        let path = self.path(index).to_owned();
+        if path.components().count() > DEEPEST {
+            return Err(Incomplete::TooMany);
+        }
+        // What cannot be opened holds nothing that the session could reach either.
+        let Some((directory, stamp)) = self.open(&path) else {
+            return Ok(());
+        };
+        let mut found = Looks::default();
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let listed = reading::list(&directory, &mut buffer, |name, kind| {
+            found.take(name, kind);
+            if kind == Entry::Directory && name != b".git" {
+                names.push(name.to_vec());
+            }
+            if names.len() > MOST_DIRECTORIES {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        self.buffer = buffer;
+        let what = found.what();
+        if let Some(node) = self.tree.node_mut(index) {
+            node.what = what;
+            // One that changed a moment ago may change again without anybody being able to tell.
+            if listed.is_ok()
+                && Some(stamp.device) == self.device
+                && stamp.is_older_than(self.now, TICK)
+            {
+                node.stamp = stamp;
+            }
+        }
+        if what == What::Bare {
+            return Ok(());
+        }
+        let known_children: HashMap<&[u8], u32> = known
+            .and_then(|known| self.children.get(&known))
+            .map(|children| {
+                let children = children.iter();
+                children
+                    .map(|child| (self.remembered.name(*child), *child))
+                    .collect()
+            })
+            .unwrap_or_default();
+        let found: Vec<(Vec<u8>, Option<u32>)> = names
+            .into_iter()
+            .map(|name| {
+                let known = known_children.get(name.as_slice()).copied();
+                (name, known)
+            })
+            .collect();
+        for (name, known) in found {
+            let below = path.join(OsStr::from_bytes(&name));
+            next.push((self.add(Some(index), &name, below)?, known));
+        }
+        Ok(())
+    }
+
+    fn open(&self, path: &Path) -> Option<(OwnedFd, Stamp)> {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        let directory = open_below(&self.root, path)?;
+        let status = rustix::fs::fstat(&directory).ok()?;
+        Some((directory, Stamp::of(&status)))
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let nodes = self.tree.nodes.iter().zip(&self.paths);
+        nodes
+            .filter(|(node, _)| node.what != What::Plain)
+            .map(|(node, path)| Place {
+                directory: path.clone(),
+                what: node.what,
+            })
+            .collect()
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Option<OwnedFd> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(root, path, flags, Mode::empty(), beneath).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::openat(root, path, flags, Mode::empty()).ok()
+}
+
+/// What the names in a directory say about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looks {
+    git: Option<Entry>,
+    head: bool,
+    objects: bool,
+    refs: bool,
+}
+
+impl Looks {
+    pub(crate) fn take(&mut self, name: &[u8], kind: Entry) {
+        match name {
+            b".git" => self.git = Some(kind),
+            b"HEAD" => self.head = true,
+            b"objects" => self.objects = kind == Entry::Directory,
+            b"refs" => self.refs = kind == Entry::Directory,
+            _ => {}
+        }
+    }
+
+    pub(crate) fn what(self) -> What {
+        match self.git {
+            Some(Entry::Directory) => What::GitDirectory,
+            Some(Entry::File) => What::GitFile,
+            Some(Entry::Other) | None if self.head && self.objects && self.refs => What::Bare,
+            Some(Entry::Other) | None => What::Plain,
+        }
+    }
+}
+
+fn children(tree: &Tree) -> HashMap<u32, Vec<u32>> {
+    let mut out: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (index, node) in (0_u32..).zip(&tree.nodes) {
+        if node.parent != u32::MAX {
+            out.entry(node.parent).or_default().push(index);
+        }
+    }
+    out
+}
+
+/// Which remembered directories have neither changed nor been exchanged.
+///
+/// Each is asked by its whole path. Should a directory on the way have become a link, then the one
+/// above it has changed, and nothing below that is believed.
+fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
+    let paths = tree.paths();
+    let mut fresh = vec![false; paths.len()];
+    let ask = |nodes: &[Node], paths: &[PathBuf], fresh: &mut [bool]| {
+        for ((node, path), fresh) in nodes.iter().zip(paths).zip(fresh) {
+            *fresh = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
+        }
+    };
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(4);
+    if paths.len() < WORTH_THREADS || threads < 2 {
+        ask(&tree.nodes, &paths, &mut fresh);
+        return fresh;
+    }
+    let size = paths.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let parts = tree.nodes.chunks(size).zip(paths.chunks(size));
+        for ((nodes, paths), fresh) in parts.zip(fresh.chunks_mut(size)) {
+            scope.spawn(move || ask(nodes, paths, fresh));
+        }
+    });
+    fresh
+}
+
+fn now(root: &OwnedFd, path: &Path) -> Option<Stamp> {
+    let status = if path.as_os_str().is_empty() {
+        rustix::fs::fstat(root)
+    } else {
+        rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)
+    };
+    status.ok().map(|status| Stamp::of(&status))
+}
+
+impl Stamp {
+    fn is_older_than(&self, now: SystemTime, tick: Duration) -> bool {
+        let Ok(since) = now.duration_since(UNIX_EPOCH) else {
+            return false;
+        };
+        let changed = Duration::new(u64::try_from(self.seconds).unwrap_or(u64::MAX), self.nanos);
+        changed
+            .checked_add(tick)
+            .is_some_and(|settled| settled < since)
+    }
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

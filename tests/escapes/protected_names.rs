@@ -1,0 +1,270 @@
+//! 32, 33, 39, 41, 44: names in the project that some program outside obeys, while they are not
+//! there: made, moved into place, built again under another directory.
+//!
+//! Existing ones are mounts and are tried with the rest of the file system; here nothing stands
+//! where the rule is, so the refusal is the supervisor's, and what it cannot refuse is undone.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use ringfence_core::plan::Step;
+use ringfence_testkit::{Done, World, binaries, denied, for_each_user, not_run, op, say};
+
+use super::git_metadata::inside;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Everything that the project held before, to be compared: no stub may ever be left.
+fn tree(world: &World) -> Vec<String> {
+    let find = ["-c", "cd project && find . | sort"];
+    let done = Done::of(world.command("sh").args(find).current_dir(world.path("")));
+    done.assert_status(0);
+    done.lines
+}
+
+#[test]
+fn a_name_that_is_not_there_cannot_be_made() {
+    for_each_user(binaries!(), |world| {
+        fs::create_dir_all(world.project("ready/hooks")).unwrap();
+        fs::create_dir_all(world.project(".github")).unwrap();
+        world.own();
+        let names = [
+            ".git",
+            ".vscode",
+            ".idea",
+            ".zed",
+            ".envrc",
+            ".devcontainer",
+            ".husky",
+            ".mcp.json",
+            ".pre-commit-config.yaml",
+            ".claude",
+            ".cursor",
+            ".codex",
+            ".gemini",
+            ".npmrc",
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            ".ringfence",
+            ".github/workflows",
+        ];
+        for name in names {
+            let path = world.project(name);
+            let ready = world.project("ready");
+            let file = world.project("README");
+            // Each one is made and removed again where nothing holds it.
+            let ways = [
+                (op!["mkdir", &path], op!["rmdir", &path]),
+                (op!["create", &path], op!["unlink", &path]),
+                (op!["overwrite", &path], op!["unlink", &path]),
+                (op!["symlink", "ready", &path], op!["unlink", &path]),
+                (op!["fifo", &path], op!["unlink", &path]),
+                (op!["link", &file, &path], op!["unlink", &path]),
+                (op!["rename", &ready, &path], op!["rename", &path, &ready]),
+                (op!["rename", &file, &path], op!["rename", &path, &file]),
+            ];
+            let mut cases = Vec::new();
+            for (make, undo) in ways {
+                cases.push(denied(make, "EROFS"));
+                cases.push(denied(undo, "ENOENT"));
+            }
+            let before = tree(world);
+            world.check(&world.setup(), &cases);
+            assert_eq!(tree(world), before);
+        }
+    });
+}
+
+/// The same names by every other way to say them.
+#[test]
+fn no_spelling_of_a_path_leads_to_a_protected_name() {
+    for_each_user(binaries!(), |world| {
+        if !Path::new(PYTHON).try_exists().unwrap() {
+            return not_run("python3, for calls that no shell makes");
+        }
+        let script = r#"
+import ctypes, os, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+project = os.getcwd()
+os.mkdir("d"); os.mkdir("ready"); open("ready/x", "w").close()
+os.symlink("../.envrc", "d/dangling"); os.symlink(project + "/.envrc", "d/absolute")
+os.symlink("dangling", "d/twice"); os.symlink(project, "/tmp/back")
+here = os.open(".", os.O_PATH); sub = os.open("d", os.O_RDONLY)
+made = []
+def attempt(name, act):
+    try:
+        act()
+        made.append(name)
+    except OSError as error:
+        if error.errno != 30: made.append(f"{name}: {error}")
+def create(path, **where):
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644, **where))
+attempt("dangling", lambda: create("d/dangling"))
+attempt("absolute", lambda: create("d/absolute"))
+attempt("twice", lambda: create("d/twice"))
+attempt("through tmp", lambda: create("/tmp/back/.envrc"))
+attempt("descriptor", lambda: create(".envrc", dir_fd=here))
+attempt("climbing", lambda: create("../.envrc", dir_fd=sub))
+attempt("slashes", lambda: os.mkdir(".//./.vscode//"))
+attempt("dots", lambda: os.mkdir("d/../.vscode"))
+attempt("own directory", lambda: create("/proc/self/cwd/.envrc"))
+attempt("own root", lambda: create("/proc/self/root" + project + "/.envrc"))
+attempt("own descriptor", lambda: create(f"/proc/self/fd/{here}/.envrc"))
+attempt("dev fd", lambda: create(f"/dev/fd/{here}/.envrc"))
+os.chdir("d")
+attempt("from below", lambda: create("../.envrc"))
+attempt("dangling from below", lambda: create("dangling"))
+os.chdir("..")
+def openat2(path, flags):
+    how = struct.pack("QQQ", flags, 0o644, 0)
+    fd = libc.syscall(437, -100, path, how, len(how))
+    if fd < 0: raise OSError(ctypes.get_errno(), "openat2")
+    os.close(fd)
+attempt("openat2", lambda: openat2(b".envrc", os.O_CREAT | os.O_WRONLY))
+def tmpfile():
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o644)
+    os.link(f"/proc/self/fd/{fd}", ".envrc", follow_symlinks=True)
+attempt("unnamed file", tmpfile)
+def exchange():
+    if libc.renameat2(-100, b"README", -100, b".envrc", 0) < 0:
+        raise OSError(ctypes.get_errno(), "renameat2")
+attempt("renameat2", exchange)
+def bind():
+    socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).bind(".vscode")
+attempt("socket", bind)
+# A directory above a protected name may be made, and nothing else may take its place.
+os.mkdir("w"); os.mkdir("w/workflows")
+attempt("moved ancestor", lambda: os.rename("w", ".github"))
+attempt("linked ancestor", lambda: os.symlink("w", ".github"))
+os.mkdir(".github"); open(".github/dependabot.yml", "w").close()
+attempt("below an ancestor", lambda: os.mkdir(".github/workflows"))
+attempt("into an ancestor", lambda: os.rename("w/workflows", ".github/workflows"))
+os.rename(".github", "old")
+attempt("rebuilt ancestor", lambda: os.rename("w", ".github"))
+def swap():
+    os.mkdir(".github")
+    if libc.renameat2(-100, b"w", -100, b".github", 2) < 0:
+        raise OSError(ctypes.get_errno(), "renameat2")
+attempt("exchanged ancestor", swap)
+print(made)
+"#;
+        let file = world.project("spell.py");
+        fs::write(&file, script).unwrap();
+        world.own();
+        let done = world.run(&world.setup(), [PYTHON.as_ref(), file.as_os_str()]);
+        assert_eq!(done.line(), "[]", "{}", done.stderr);
+        for name in [".envrc", ".vscode", ".github/workflows"] {
+            assert!(fs::symlink_metadata(world.project(name)).is_err(), "{name}");
+        }
+    });
+}
+
+/// What is ordinary stays ordinary: other names, the same names elsewhere, and names that were
+/// allowed one by one.
+#[test]
+fn ordinary_names_are_made_as_ever() {
+    for_each_user(binaries!(), |world| {
+        let script = "set -e; mkdir -p vendor/.vscode other/.idea; echo x > vendor/.envrc
+            echo x > .envrc.example; mkdir .gitx; echo x > git; ln -s nowhere link
+            mkdir -p a/b/c/d; mv a z; ln README copy; mkfifo pipe; echo > /dev/null
+            echo x > /tmp/.envrc; mkdir /tmp/.git; : > /dev/null
+            for i in $(seq 200); do echo $i > z/$i; done; ls z | wc -l";
+        let done = inside(world, &world.setup(), script);
+        done.assert_status(0);
+        assert_eq!(done.text(), "201");
+        let setup = world.setup_with(r#""protect": {"allow": [".vscode", ".envrc"]}"#);
+        let script = "mkdir .vscode && echo {} > .vscode/tasks.json && echo x > .envrc";
+        inside(world, &setup, script).assert_status(0);
+        assert!(world.project(".vscode/tasks.json").try_exists().unwrap());
+        assert!(world.project(".envrc").try_exists().unwrap());
+    });
+}
+
+/// Two threads: one makes a directory, the other exchanges its name in memory. Some calls get past
+/// the look that is taken at a copy; then the name is put aside at once and the session is over.
+const RACE: &str = r#"
+import ctypes, os, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+good, bad = b"harmless", b".vscode\0"
+buffer = ctypes.create_string_buffer(good, 16)
+stop = False
+def exchange():
+    while not stop:
+        ctypes.memmove(buffer, bad, len(bad))
+        ctypes.memmove(buffer, good, len(good))
+threading.Thread(target=exchange, daemon=True).start()
+sys.setswitchinterval(1e-5)
+end = time.monotonic() + float(sys.argv[1])
+tries = 0
+while time.monotonic() < end:
+    libc.mkdir(buffer, 0o755)
+    libc.rmdir(good)
+    tries += 1
+stop = True
+print(tries)
+"#;
+
+#[test]
+fn a_name_exchanged_in_memory_ends_the_session() {
+    for_each_user(binaries!(), |world| {
+        if !Path::new(PYTHON).try_exists().unwrap() {
+            return not_run("python3, for two threads that share memory");
+        }
+        let file = world.project("race.py");
+        fs::write(&file, RACE).unwrap();
+        world.own();
+        let (mut ended, mut tries) = (0, 0);
+        for _ in 0..6 {
+            let command = [PYTHON.as_ref(), file.as_os_str(), "0.5".as_ref()];
+            let done = world.run(&world.setup(), command);
+            if done.status == 137 {
+                ended += 1;
+                assert!(done.stderr.contains(".vscode"), "{}", done.stderr);
+            } else {
+                tries += done.line().parse::<usize>().unwrap();
+            }
+            let there = fs::symlink_metadata(world.project(".vscode"));
+            assert!(there.is_err(), "the name was left");
+        }
+        say(&format!(
+            "of 6 sessions that raced, {ended} got through once and were ended; the \
+                      others tried {tries} times"
+        ));
+        // The control: without the filter it is made, and stays until the watch sees it.
+        let command = [PYTHON.as_ref(), file.as_os_str(), "0.2".as_ref()];
+        let free = world.run(&world.setup().without(Step::Names), command);
+        free.assert_status(0);
+        assert!(world.project(".vscode").try_exists().unwrap());
+        fs::remove_dir_all(world.project(".vscode")).unwrap();
+    });
+}
+
+/// However a supervisor ends, nothing of it is left in the tree, and another session on the same
+/// project never sees anything of it.
+#[test]
+fn nothing_is_left_and_nothing_is_shown() {
+    for_each_user(binaries!(), |world| {
+        let before = tree(world);
+        let watch = "while :; do find . -newer README; done";
+        for round in 0..4 {
+            let spawn = || {
+                let mut command = world.confine(&world.setup(), ["sh", "-c", watch]);
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                command.spawn().unwrap()
+            };
+            let (mut first, mut second) = (spawn(), spawn());
+            std::thread::sleep(std::time::Duration::from_millis(60 + 40 * round));
+            assert_eq!(tree(world), before);
+            first.kill().unwrap();
+            first.wait().unwrap();
+            assert_eq!(tree(world), before);
+            let list = "find . | sort";
+            let seen = inside(world, &world.setup(), list);
+            assert_eq!(seen.lines, before);
+            second.kill().unwrap();
+            second.wait().unwrap();
+            assert_eq!(tree(world), before);
+        }
+    });
+}
