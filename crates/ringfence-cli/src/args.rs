@@ -302,6 +302,9 @@ pub(crate) struct SessionArguments {
     #[arg(long, value_name = "RULES", help_heading = "Policy")]
     pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
 
+    /// Pass on text and colours only: no titles, clipboards, links, questions or cursor movements.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) sanitize: bool,
     /// Print the plan for the command and start nothing.
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,

@@ -44,7 +44,9 @@ struct About {
     session: String,
     name: String,
     project: PathBuf,
+    #[cfg(target_os = "linux")]
     directory: PathBuf,
+    #[cfg(target_os = "linux")]
     command: Vec<OsString>,
     /// Where sessions are written down.
     #[cfg(target_os = "linux")]
@@ -94,10 +96,18 @@ impl Record {
     }
 
     /// Remembers where a run is, so that others can find it.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unused_variables, reason = "only there others can find it")
+    )]
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
         self.about = About {
             project: scene.place.project.as_path().to_owned(),
+            // Where sessions cannot be found by others, this is all there is to call one by.
+            name: name.unwrap_or_default().to_owned(),
+            #[cfg(target_os = "linux")]
             directory: scene.surroundings.current.as_path().to_owned(),
+            #[cfg(target_os = "linux")]
             command: command.to_vec(),
             trail: scene.surroundings.state.as_deref().map(Trail::below),
             #[cfg(target_os = "linux")]
@@ -156,8 +166,13 @@ impl Record {
         }
     }
 
-    /// Remembers what was said of the command before it was started.
-    pub(crate) fn judged(&mut self, judged: Judged) {
+    /// Remembers what was said of the command before it was started, and what was said against it.
+    pub(crate) fn judged(&mut self, judged: Judged, objection: Option<&str>) {
+        self.note(&audit::Event::Decision(audit::Decision {
+            request: &judged.text,
+            answer: objection.unwrap_or("allowed"),
+            by: &format!("the shell policy, rules {}", judged.rules),
+        }));
         self.planned.shell_policy = Some(ShellPolicy {
             rules: judged.rules,
             command: judged.text,

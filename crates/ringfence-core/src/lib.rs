@@ -10,6 +10,7 @@
 
 pub mod cleanup;
 pub mod host;
+pub mod kinfo;
 pub mod origin;
 pub mod path;
 pub mod plan;
@@ -18,5 +19,6 @@ pub mod problem;
 pub mod seatbelt;
 pub mod seccomp;
 pub mod settings;
+pub mod terminal;
 pub mod text;
 pub mod wsl;

@@ -17,7 +17,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{
-    self, LaunchError, Options, Relay, RelayError, Report, Running, Signals, Streams,
+    self, LaunchError, Options, Relay, RelayError, Report, Running, Shown, Signals, Streams,
 };
 use crate::place::{Lookout, Surroundings};
 use crate::planned::Planned;
@@ -263,7 +263,7 @@ fn session(
         directory: Path::to_owned(surroundings.current.as_path()),
         environment: std::env::vars_os().collect(),
     };
-    let relay = match Relay::new() {
+    let relay = match Relay::new(Shown::AsIs) {
         Ok(relay) => Some(relay),
         Err(RelayError::NoTerminal) => None,
         Err(error) => return Err(refused("use the terminal", io::Error::other(error))),

@@ -5,8 +5,8 @@ use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report, Rescue,
-    Signals, StepName, Streams, Timeline,
+    Cause, Command, Filter, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
+    Rescue, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
@@ -135,11 +135,14 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     // Both live as long as the process: giving them back piece by piece would be the last thing
     // between the command's end and ours.
     let scene = ManuallyDrop::new(scene);
+    if !arguments.dry_run {
+        record.scene(&scene, arguments.name.as_deref(), job.command);
+    }
     let policy = ManuallyDrop::new(scene.policy()?);
     if let Some(rules) = arguments.shell_policy {
         let judged = Judged::new(job.command, rules, &policy)?;
         let objection = judged.objection();
-        record.judged(judged);
+        record.judged(judged, objection.as_deref());
         if let Some(objection) = objection {
             record.because(objection);
             return Err(Exit::Refused);
@@ -176,7 +179,6 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
-    record.scene(&scene, job.flags.name.as_deref(), job.command);
     launch(&policy, job, record).map(Ran::Command)
 }
 
@@ -335,7 +337,12 @@ fn session(
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
-    let front = Front::new(job.terminal)?;
+    let shown = if options.sanitize {
+        Shown::Sanitized
+    } else {
+        Shown::AsIs
+    };
+    let mut front = Front::new(job.terminal, shown)?;
     let prepared =
         ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
     let running = prepared.spawn()?;
@@ -360,11 +367,15 @@ fn session(
     }
     #[cfg(target_os = "linux")]
     let waited = match front {
+        Front::Filter(filter, signals) => {
+            running.wait_filtering_observed(*filter, &signals, record)
+        }
         Front::Signals(signals) => running.wait_passing_signals_observed(&signals, record),
         Front::Terminal(relay) => running.wait_relaying_observed(*relay, record),
     };
     #[cfg(not(target_os = "linux"))]
     let waited = match front {
+        Front::Filter(filter, signals) => running.wait_filtering(*filter, &signals),
         Front::Signals(signals) => running.wait_passing_signals(&signals),
         Front::Terminal(relay) => running.wait_relaying(*relay),
     };
@@ -373,6 +384,8 @@ fn session(
 
 /// What stands between the caller and the session.
 enum Front {
+    /// What the command prints comes through us; signals are passed on.
+    Filter(Box<Filter>, Signals),
     /// The caller's streams are the command's; only signals are passed on.
     Signals(Signals),
     /// The caller's terminal is lent to the session.
@@ -381,14 +394,14 @@ enum Front {
 
 impl Front {
     /// Listens for signals, so nothing may have been started before.
-    fn new(wanted: Terminal) -> Result<Self, LaunchError> {
+    fn new(wanted: Terminal, shown: Shown) -> Result<Self, LaunchError> {
         let refused = |what: &str, source| LaunchError::Prepare {
             what: what.to_owned(),
             source,
         };
         let relay = match wanted {
             Terminal::None => Err(RelayError::NoTerminal),
-            Terminal::IfThere | Terminal::Required => Relay::new(),
+            Terminal::IfThere | Terminal::Required => Relay::new(shown),
         };
         match relay {
             Ok(relay) => {
@@ -401,7 +414,12 @@ impl Front {
             Err(RelayError::NoTerminal) if wanted != Terminal::Required => {
                 let signals = Signals::listen();
                 let signals = signals.map_err(|source| refused("listen for signals", source))?;
-                Ok(Self::Signals(signals))
+                if shown == Shown::AsIs {
+                    return Ok(Self::Signals(signals));
+                }
+                let filter = Filter::new(shown);
+                let filter = filter.map_err(|source| refused("filter the output", source))?;
+                Ok(Self::Filter(Box::new(filter), signals))
             }
             Err(error) => Err(refused(
                 "give the command a terminal",
@@ -410,8 +428,9 @@ impl Front {
         }
     }
 
-    fn streams(&self) -> Streams {
+    fn streams(&mut self) -> Streams {
         match self {
+            Self::Filter(filter, _) => filter.streams(),
             Self::Signals(_) => Streams::default(),
             Self::Terminal(relay) => relay.streams(),
         }

@@ -390,3 +390,23 @@ fn a_supervisor_that_is_asked_to_end_does() {
         }
     });
 }
+
+/// A directory that a command has closed to everybody goes with its session all the same.
+#[test]
+fn what_is_closed_in_the_temporary_directory_goes_too() {
+    for_each_user(|stage| {
+        let tmp = stage.world.home().join("tmp");
+        fs::create_dir(&tmp).unwrap();
+        stage.give(&tmp);
+        let script =
+            "mkdir -p $TMPDIR/a/b/c && ln -s / $TMPDIR/a/root && chmod 000 $TMPDIR/a/b $TMPDIR/a";
+        let landlock = ["run", "--engine", "landlock", "--on-gap", "report", "--"];
+        let ran = stage
+            .command(&[&landlock[..], &["sh", "-c", script]].concat())
+            .env("TMPDIR", &tmp)
+            .output()
+            .unwrap();
+        assert!(ran.status.success());
+        assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
+    });
+}

@@ -146,3 +146,35 @@ fn a_trail_that_is_not_ours_is_not_written() {
         assert_eq!(target.unwrap(), "kept");
     });
 }
+
+/// What the shell policy says of a command is a decision, and stands before what came of it.
+#[test]
+fn a_decision_about_a_command_is_written_down() {
+    let stage = Stage::new(None);
+    let run = |script: &str| {
+        let name = ["run", "--name", "judged", "--shell-policy", "verify", "--"];
+        stage.run(&[&name[..], &["bash", "-c", script]].concat())
+    };
+    assert_eq!(run("true").code, Some(0));
+    assert_eq!(run("rm -rf src").code, Some(125));
+    let log = stage.log();
+    let told: Vec<(&str, &str)> = log
+        .iter()
+        .map(|line| {
+            let answer = line["answer"].as_str().unwrap_or_default();
+            (line["event"].as_str().unwrap(), answer)
+        })
+        .collect();
+    assert_eq!(
+        told[..3],
+        [("decision", "allowed"), ("start", ""), ("end", "")]
+    );
+    assert_eq!((told[3].0, told[4].0), ("decision", "refused"));
+    assert_ne!(told[3].1, "allowed");
+    assert!(log[3]["request"].as_str().unwrap().contains("rm -rf src"));
+    let shown = stage.done(&["log", "--session", "judged"]).out;
+    assert!(
+        shown.contains("decided") && shown.contains("rules verify"),
+        "{shown}"
+    );
+}

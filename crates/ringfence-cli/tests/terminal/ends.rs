@@ -149,3 +149,37 @@ fn output_right_before_the_end_is_shown() {
         }
     });
 }
+
+#[test]
+fn what_the_terminal_answers_late_is_not_left_for_the_shell() {
+    for_each_user(|world| {
+        // It asks where the cursor is, and is gone before the answer comes.
+        let script = "printf '\\033[6n'; exit 4";
+        let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
+        terminal.expect("\x1b[6n");
+        std::thread::sleep(Duration::from_millis(50));
+        terminal.keys("\x1b[24;80R");
+        // What it is asked after that is answered in its turn.
+        terminal.expect("\x1b[5n");
+        terminal.keys("\x1b[0n");
+        assert_eq!(terminal.end(), 4);
+        assert_eq!(terminal.left_over(), 0);
+        // One that never answers is not waited for.
+        let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
+        assert_eq!(terminal.end(), 4);
+        assert_eq!(terminal.left_over(), 0);
+    });
+}
+
+#[test]
+fn what_a_killed_program_did_to_the_screen_is_undone() {
+    for_each_user(|world| {
+        let script = "printf '\\033[?1049h\\033[?1003h\\033[?2004h\\033[?25l\\033[31mtext\\033]0;half'; kill -9 $$";
+        let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
+        assert_eq!(terminal.end(), 137);
+        let shown = terminal.rest(Duration::from_millis(50));
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        let undone = "half\x18\x1b[?1049l\x1b[?1003l\x1b[?2004l\x1b[?25h\x1b[m";
+        assert!(shown.ends_with(undone), "{shown:?}");
+    });
+}

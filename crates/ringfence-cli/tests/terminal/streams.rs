@@ -37,7 +37,8 @@ fn what_is_shown_is_what_was_printed() {
         std::fs::write(world.project().join("bytes"), &bytes).unwrap();
         let mut terminal = world.ringfence(&["run", "--tty", "--", "cat", "bytes"]);
         assert_eq!(terminal.end(), 0);
-        assert_eq!(terminal.rest(Duration::from_millis(100)), bytes);
+        let shown = terminal.rest(Duration::from_millis(100));
+        assert!(shown.starts_with(&bytes), "{shown:?}");
     });
 }
 
@@ -101,5 +102,71 @@ fn a_terminal_that_is_not_there_is_not_promised() {
             said.contains("neither standard input, output nor error is a terminal"),
             "{said}"
         );
+    });
+}
+
+/// What `printf` makes of it is full of everything a terminal obeys, in pieces.
+const HOSTILE: &str = "printf '\\033[31mred\\033[m \\033]0;ti'; sleep 0.05; printf 'tle\\007\\033[6'; sleep 0.05; printf 'n\\033]52;c;ZXZpbA==\\033\\\\\\302\\2336n\\2336n\\033P$qm\\033\\\\text\\303\\274\\033[2J\\n'; printf 'error\\033c\\n' >&2";
+
+#[test]
+fn text_and_colours_are_left_when_asked_for() {
+    for_each_user(|world| {
+        let control = world.command("sh").args(["-c", HOSTILE]).output().unwrap();
+        assert!(control.stdout.contains(&0x07), "the control");
+        for (place, flags) in [
+            (
+                "a pipe",
+                &["run", "--sanitize", "--", "sh", "-c", HOSTILE][..],
+            ),
+            ("a shell", &["shell", "--sanitize"]),
+        ] {
+            let mut command = world.command(world.program());
+            command.args(flags).stdin(Stdio::piped());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut input = child.stdin.take().unwrap();
+            std::io::Write::write_all(&mut input, HOSTILE.as_bytes()).unwrap();
+            drop(input);
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(
+                String::from_utf8_lossy(&output.stdout),
+                "\x1b[31mred\x1b[m text\u{fc}\n",
+                "{place}"
+            );
+            assert_eq!(
+                String::from_utf8_lossy(&output.stderr),
+                "error\n",
+                "{place}"
+            );
+        }
+        let flags = ["run", "--tty", "--sanitize", "--", "sh", "-c", HOSTILE];
+        let mut terminal = world.ringfence(&flags);
+        assert_eq!(terminal.end(), 0);
+        let shown = terminal.rest(Duration::from_millis(100));
+        assert_eq!(
+            String::from_utf8_lossy(&shown),
+            "\x1b[31mred\x1b[m text\u{fc}\r\nerror\r\n"
+        );
+    });
+}
+
+#[test]
+fn a_filtered_flood_arrives_whole_and_nobody_is_kept_alive_by_it() {
+    for_each_user(|world| {
+        let mut command = world.command(world.program());
+        command.args(["run", "--sanitize", "--", "seq", "1", "200000"]);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(lines.lines().count(), 200_000);
+        assert!(lines.ends_with("\n200000\n"));
+        assert_eq!(output.status.code(), Some(0));
+        // A reader who goes away is heard of inside, as through a plain pipe.
+        let mut command = world.command(world.program());
+        command.args(["run", "--sanitize", "--limit", "wall=20", "--", "yes"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(128 + 13));
     });
 }

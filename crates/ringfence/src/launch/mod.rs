@@ -5,6 +5,8 @@
 //! a child. When any of these stages fails, no code of the command has run.
 
 mod streams;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod words;
 pub use streams::{Given, NewTerminal, Size, Stream, Streams};
 
 #[cfg(target_os = "linux")]
@@ -13,16 +15,31 @@ mod linux;
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
-    system_bwrap,
+    Filter, News, Prepared, Relay, RelayError, Rescue, Running, Served, Shown, Signals, prepare,
+    prepare_with, system_bwrap,
 };
 
 #[cfg(not(target_os = "linux"))]
-mod unsupported;
+mod nowhere;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{
-    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
-};
+pub use nowhere::{Filter, News, Relay, RelayError, Rescue, Served, Shown};
+
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub(crate) use macos::live_as_second_stage;
+#[cfg(target_os = "macos")]
+pub use macos::{Prepared, Running, Signals, prepare, prepare_with};
+
+// What crosses to the second stage is data, and tested everywhere.
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/orders.rs"]
+mod orders;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+mod unsupported;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub use unsupported::{Prepared, Running, Signals, prepare, prepare_with};
 
 use std::ffi::OsString;
 use std::io;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
+#[cfg(target_os = "linux")]
 use rustix::termios::Termios;
 
 /// What a command gets from its caller besides its policy.
@@ -68,13 +69,18 @@ pub struct NewTerminal {
     /// How large it is.
     pub size: Size,
     /// Its modes; `None` for those of a new terminal.
+    #[cfg(target_os = "linux")]
     pub(crate) modes: Option<Termios>,
 }
 
 impl NewTerminal {
     /// A terminal of this size, with the modes of a new one.
     pub fn new(size: Size) -> Self {
-        Self { size, modes: None }
+        Self {
+            size,
+            #[cfg(target_os = "linux")]
+            modes: None,
+        }
     }
 }
 

@@ -20,9 +20,14 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::{cgroup, quick, thorough};
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::{cgroup, quick, thorough};
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use unsupported::{cgroup, quick, thorough};
 
 use std::fmt;
@@ -257,10 +262,12 @@ impl fmt::Display for Circumstance {
 
 /// Whether a launch could use this engine at all, so that no fact leads to one that it could not.
 pub(crate) fn can_start(engine: Engine) -> bool {
-    matches!(
-        engine,
-        Engine::Bwrap | Engine::Landlock | Engine::Namespaces | Engine::Track
-    )
+    match engine {
+        Engine::Bwrap | Engine::Landlock | Engine::Namespaces => cfg!(target_os = "linux"),
+        Engine::Seatbelt => cfg!(target_os = "macos"),
+        Engine::Track => true,
+        _ => false,
+    }
 }
 
 const fn this_arch() -> Arch {

@@ -17,6 +17,7 @@ pub use record::About;
 pub(crate) use record::DirectoryIdentity;
 pub(crate) use registry::Entry;
 pub use registry::{Registry, RegistryError};
+pub(crate) use sweep::remove_all;
 
 use std::path::PathBuf;
 use std::time::SystemTime;

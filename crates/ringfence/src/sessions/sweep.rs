@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::fs::Permissions;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -188,6 +191,26 @@ pub(super) fn remove_directory(record: &Record) -> Result<(), Errno> {
     }
 }
 
+/// Removes a directory with all that is in it, also what a command has closed to its own user.
+/// Follows no link.
+pub(crate) fn remove_all(path: &Path) -> std::io::Result<()> {
+    let gone = std::fs::remove_dir_all(path);
+    if !matches!(&gone, Err(error) if error.kind() == ErrorKind::PermissionDenied) {
+        return gone;
+    }
+    let mut closed = vec![path.to_owned()];
+    while let Some(directory) = closed.pop() {
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                closed.push(entry.path());
+            }
+        }
+    }
+    std::fs::remove_dir_all(path)
+}
+
 /// Removes a directory with all that is in it, and nothing that only has its name.
 fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
     let (Some(parent), Some(name)) = (identity.path.parent(), identity.path.file_name()) else {
@@ -225,8 +248,7 @@ fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
                 .join(directory.as_raw_fd().to_string())
                 .join(std::ffi::OsStr::from_bytes(below.to_bytes()));
             let gone = if entry.file_type() == FileType::Directory {
-                // Follows no link below.
-                std::fs::remove_dir_all(&inside)
+                remove_all(&inside)
             } else {
                 std::fs::remove_file(&inside)
             };

@@ -28,12 +28,11 @@ mod served;
 mod streams;
 mod tmp;
 mod wire;
-mod words;
 
 pub use bwrap::system_bwrap;
 pub use passing::Signals;
 pub use prepare::{Prepared, prepare, prepare_with};
-pub use relay::{Relay, RelayError, Rescue};
+pub use relay::{Filter, Relay, RelayError, Rescue, Shown};
 pub use running::Running;
 pub(crate) use second::live as live_as_second_stage;
 pub use served::{News, Served};

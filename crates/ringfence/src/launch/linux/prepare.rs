@@ -33,7 +33,7 @@ use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use super::words::{arguments, directory, environment, programs};
+use crate::launch::words::{arguments, directory, environment, programs};
 use crate::launch::{Command, Decider, Given, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry};
 use crate::track::group::SessionGroup;
@@ -155,7 +155,7 @@ pub fn prepare_with(
         fail_at: options.fail_at,
         directory,
         programs,
-        arguments: arguments(command)?,
+        arguments: StringArray::new(arguments(command)?),
         environment: StringArray::new(environment),
         failure: failure_inside,
         end: end_inside,

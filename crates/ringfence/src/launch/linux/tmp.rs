@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::process::fill_random;
 
 use crate::launch::LaunchError;
-use crate::sessions::{DirectoryIdentity, Entry};
+use crate::sessions::{DirectoryIdentity, Entry, remove_all};
 
 /// The variables that programs look for a temporary directory in.
 const VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
@@ -88,6 +88,6 @@ fn has_name(variable: &CString, name: &str) -> bool {
 impl Drop for SessionTmp {
     fn drop(&mut self) {
         // Follows no link. What cannot be removed stays readable by its owner alone.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = remove_all(&self.0);
     }
 }

@@ -43,13 +43,34 @@ impl Buffer {
         self.to - self.from < self.bytes.len()
     }
 
-    /// Takes in what can be read now.
-    pub(super) fn fill(&mut self, source: impl AsFd) -> Flow {
+    /// How much more can be taken in.
+    pub(super) fn room(&self) -> usize {
+        self.bytes.len() - (self.to - self.from)
+    }
+
+    /// Takes in some bytes, as far as there is room; says how many.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
+        self.make_room();
+        let count = bytes.len().min(self.room());
+        let room = self.bytes.get_mut(self.to..self.to + count);
+        if let (Some(room), Some(bytes)) = (room, bytes.get(..count)) {
+            room.copy_from_slice(bytes);
+            self.to += count;
+        }
+        count
+    }
+
+    fn make_room(&mut self) {
         if self.from > 0 {
             self.bytes.copy_within(self.from..self.to, 0);
             self.to -= self.from;
             self.from = 0;
         }
+    }
+
+    /// Takes in what can be read now.
+    pub(super) fn fill(&mut self, source: impl AsFd) -> Flow {
+        self.make_room();
         let room = self.bytes.get_mut(self.to..).unwrap_or_default();
         if room.is_empty() {
             return Flow::Waits;
@@ -123,6 +144,19 @@ mod tests {
         // The rest is still where it was.
         let mut rest = [0; 8];
         assert_eq!(rustix::io::read(&source, &mut rest), Ok(2));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_taken() {
+        let mut buffer = Buffer::new(4);
+        assert_eq!((buffer.push(b"abc"), buffer.push(b"def")), (3, 1));
+        let (to_test, target) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        buffer.drain(&target);
+        assert_eq!((buffer.room(), buffer.push(b"ef")), (4, 2));
+        buffer.drain(&target);
+        let mut arrived = [0; 8];
+        let count = rustix::io::read(&to_test, &mut arrived).unwrap();
+        assert_eq!(&arrived[..count], b"abcdef");
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! keep a session from being ended.
 
 mod buffer;
+mod filter;
+mod show;
 mod user;
 
 use std::io;
@@ -22,6 +24,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 
 use self::buffer::{Buffer, Flow};
+pub use self::filter::Filter;
+use self::show::Output;
+pub use self::show::Shown;
 use self::user::UserTerminal;
 use super::running::{Beside, Running, timespec};
 use super::seat::{Use, set_size};
@@ -29,12 +34,12 @@ use crate::launch::{NewTerminal, Observer, Report, Stream, Streams};
 
 /// What is typed is rarely more than a paste.
 const TYPED: usize = 4 << 10;
-/// What a terminal takes at once, a few times over.
-const SHOWN: usize = 64 << 10;
 /// How long a command may take to end after it was asked to, before it is ended.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long the last output may take without any of it being shown.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a terminal may take to answer.
+const ANSWER: Duration = Duration::from_millis(250);
 
 /// Why a command cannot be given a terminal.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +64,7 @@ pub struct Relay {
     /// The outer end of the session's terminal.
     session: Option<OwnedFd>,
     typed: Buffer,
-    shown: Buffer,
+    shown: Output,
     /// When the session is ended, if it does not end by itself.
     deadline: Option<Instant>,
 }
@@ -101,7 +106,7 @@ impl Relay {
     ///
     /// [`RelayError::NoTerminal`] if there is none. Nothing has been changed but the signals that
     /// are blocked.
-    pub fn new() -> Result<Self, RelayError> {
+    pub fn new(shown: Shown) -> Result<Self, RelayError> {
         let found = UserTerminal::find().map_err(RelayError::Refused)?;
         let user = found.ok_or(RelayError::NoTerminal)?;
         let mut mask = Mask::EMPTY;
@@ -114,7 +119,7 @@ impl Relay {
             signals: signals.map_err(|errno| RelayError::Refused(errno.into()))?,
             session: None,
             typed: Buffer::new(TYPED),
-            shown: Buffer::new(SHOWN),
+            shown: Output::new(shown),
             deadline: None,
         })
     }
@@ -246,22 +251,80 @@ impl Relay {
 
     /// Shows what is left when the session is over, unless nobody looks.
     fn finish(&mut self) {
+        // What is left in the session's terminal first, then what undoes it.
+        while self.session.is_some() {
+            match self.show() {
+                Flow::Moved => {}
+                Flow::Waits if self.shown.has_room() => self.session = None,
+                Flow::Waits if self.show_rest() == Rest::Given => {}
+                Flow::Waits | Flow::Closed(_) => return self.leave(),
+            }
+        }
+        self.shown.finish();
+        if self.show_rest() == Rest::Given && self.shown.was_asked() {
+            self.wait_for_answers();
+        }
+        self.leave();
+    }
+
+    /// Gives the terminal back.
+    fn leave(&mut self) {
+        self.user.flush(LAST_WORDS);
+        self.user.discard_input();
+        self.user.give_back();
+    }
+
+    /// A terminal answers as if somebody typed, and late: what the command asked it would be left
+    /// for the user's shell. It answers in order, so behind one more answer there is none of those.
+    fn wait_for_answers(&mut self) {
+        const QUESTION: &[u8] = b"\x1b[5n";
+        let (Some(screen), Some(input)) = (self.user.screen(), self.user.input()) else {
+            return;
+        };
+        if rustix::io::write(screen, QUESTION).is_err() {
+            return;
+        }
+        let deadline = Instant::now() + ANSWER;
+        let mut typed = Vec::new();
+        let mut chunk = [0; 256];
+        while !typed.ends_with(b"\x1b[0n") {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut watched = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
+            let ready = poll(&mut watched, Some(&timespec(left)));
+            if left.is_zero() || ready != Ok(1) {
+                return;
+            }
+            match rustix::io::read(input, &mut chunk) {
+                // Only its end matters, and somebody may be leaning on a key.
+                Ok(count @ 1..) => {
+                    typed.extend_from_slice(chunk.get(..count).unwrap_or_default());
+                    let old = typed.len().saturating_sub(8);
+                    typed.drain(..old);
+                }
+                Ok(0) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Shows what is on its way, unless nobody looks.
+    fn show_rest(&mut self) -> Rest {
         let mut patience = Instant::now() + LAST_WORDS;
         loop {
             match self.show() {
-                Flow::Closed(_) => break,
+                Flow::Closed(_) => return Rest::Abandoned,
                 Flow::Moved => patience = Instant::now() + LAST_WORDS,
-                Flow::Waits if self.shown.is_empty() => break,
+                Flow::Waits if self.shown.is_empty() => return Rest::Given,
                 Flow::Waits => {}
             }
             let left = patience.saturating_duration_since(Instant::now());
             // Whoever asks us to end now does not want to wait for the screen.
             if left.is_zero() || self.is_told_to_end() {
                 self.user.abandon_output();
-                break;
+                return Rest::Abandoned;
             }
             let Some(screen) = self.user.screen() else {
-                break;
+                return Rest::Abandoned;
             };
             let signals = self.signals.as_fd();
             let mut watched = [
@@ -271,9 +334,6 @@ impl Relay {
             // Whatever wakes us, the loop looks again.
             let _ = poll(&mut watched, Some(&timespec(left)));
         }
-        self.user.flush(LAST_WORDS);
-        self.user.discard_input();
-        self.user.give_back();
     }
 
     fn is_told_to_end(&self) -> bool {
@@ -285,6 +345,13 @@ impl Relay {
         }
         false
     }
+}
+
+/// Whether somebody was there to be shown the rest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Rest {
+    Abandoned,
+    Given,
 }
 
 impl Beside for Relay {

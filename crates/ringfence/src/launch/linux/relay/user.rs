@@ -47,7 +47,7 @@ enum State {
 
 /// Where output goes without ever waiting for it.
 #[derive(Debug)]
-struct Screen {
+pub(super) struct Screen {
     target: Option<OwnedFd>,
     /// Writes in our place, where the terminal cannot be opened once more.
     writer: Option<JoinHandle<()>>,
@@ -156,7 +156,7 @@ impl UserTerminal {
 
     /// What is shown.
     pub(super) fn screen(&self) -> Option<BorrowedFd<'_>> {
-        self.screen.target.as_ref().map(AsFd::as_fd)
+        self.screen.target()
     }
 
     /// Throws away what was typed for the command, or what a terminal answered it: the user's shell
@@ -205,16 +205,24 @@ fn open_input(stream: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 impl Screen {
-    fn open(stream: BorrowedFd<'_>) -> io::Result<Self> {
-        if let Ok(target) = terminal::open_again(stream, Direction::Write) {
+    /// What to write to, until it is finished.
+    pub(super) fn target(&self) -> Option<BorrowedFd<'_>> {
+        self.target.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Opens what a stream leads to.
+    pub(super) fn open(stream: BorrowedFd<'_>) -> io::Result<Self> {
+        if terminal::is_terminal(stream)
+            && let Ok(target) = terminal::open_again(stream, Direction::Write)
+        {
             return Ok(Self {
                 target: Some(target),
                 writer: None,
                 abandoned: Arc::default(),
             });
         }
-        // Somebody else's terminal, under another user. Writing may wait, so a thread does it; what
-        // it has in hand is bounded by the pipe.
+        // A pipe, or somebody else's terminal. Writing may wait, and others share the description, so a
+        // thread does it; what it has in hand is bounded by the pipe.
         let (source, target) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         rustix::fs::fcntl_setfl(&source, OFlags::empty())?;
         let screen = dup(stream)?;
@@ -231,15 +239,17 @@ impl Screen {
         })
     }
 
-    fn finish(&mut self, patience: Duration) {
-        let Some(writer) = self.writer.take() else {
-            return;
+    /// Closes it and waits a while for the writer, if there is one; says whether all was written.
+    pub(super) fn finish(&mut self, patience: Duration) -> bool {
+        let Some(writer) = &self.writer else {
+            return true;
         };
         self.target = None;
         let deadline = Instant::now() + patience;
         while !writer.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
+        writer.is_finished()
     }
 }
 
