@@ -1,0 +1,1 @@
+"""The rooms of the benchmark driver: benches/run.py is the door."""
