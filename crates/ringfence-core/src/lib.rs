@@ -8,12 +8,16 @@
 //! [`plan`], one noun for each stage and one verb between.
 #![forbid(unsafe_code)]
 
+pub mod binding;
 pub mod host;
 pub mod origin;
 pub mod path;
+pub mod permission;
 pub mod plan;
 pub mod policy;
 pub mod problem;
+pub mod request;
 pub mod seccomp;
 pub mod settings;
+pub mod shown;
 pub mod text;
