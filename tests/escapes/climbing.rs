@@ -19,7 +19,9 @@ fn above_the_root_is_the_root() {
                 "EROFS",
             ),
         ];
-        world.check(&world.setup(), &cases);
+        for helper in [true, false] {
+            world.check(&world.setup().helped(helper), &cases);
+        }
         world.check_confined(&world.setup().without(Step::Landlock), &cases);
     });
 }
@@ -28,13 +30,16 @@ fn above_the_root_is_the_root() {
 #[test]
 fn no_mount_of_the_host_is_left() {
     for_each_user(binaries!(), |world| {
-        let lacking = world.inside(&world.setup(), ["mounts", "nosuid"]);
-        assert_eq!(lacking.line(), "ok:");
-        let mounts = world.run(&world.setup(), ["cat", "/proc/self/mountinfo"]);
-        let at_root = mounts
-            .lines
-            .iter()
-            .filter(|line| line.split(' ').nth(4) == Some("/"));
-        assert_eq!(at_root.count(), 1, "{}", mounts.text());
+        for helper in [true, false] {
+            let setup = world.setup().helped(helper);
+            let lacking = world.inside(&setup, ["mounts", "nosuid"]);
+            assert_eq!(lacking.line(), "ok:");
+            let mounts = world.run(&setup, ["cat", "/proc/self/mountinfo"]);
+            let at_root = mounts
+                .lines
+                .iter()
+                .filter(|line| line.split(' ').nth(4) == Some("/"));
+            assert_eq!(at_root.count(), 1, "{}", mounts.text());
+        }
     });
 }

@@ -33,8 +33,12 @@ fn no_act_that_fails_leaves_anything() {
         let marker = world.project("marker");
         let before = mounts();
         let snapshot = world.snapshot();
-        for step in steps() {
-            let setup = world.setup().failing_at(step);
+        let ways = steps().flat_map(|step| [(step, true), (step, false)]);
+        for (step, helper) in ways {
+            let mut setup = world.setup().failing_at(step).helped(helper);
+            if step == Step::Gate {
+                setup = setup.settings(r#"{ "network": { "hosts": ["example.org"] } }"#);
+            }
             let command = ["touch".as_ref(), marker.as_os_str()];
             let done = world.run(&setup, command);
             let ran = fs::symlink_metadata(&marker).is_ok();

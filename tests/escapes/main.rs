@@ -28,6 +28,12 @@ mod fault_injection;
 #[cfg(test)]
 mod foreign_calls;
 #[cfg(test)]
+mod gate_direct;
+#[cfg(test)]
+mod gate_proxy;
+#[cfg(test)]
+mod gate_robust;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod handles;

@@ -26,6 +26,7 @@ use crate::flags::{Level, LimitFlag, Variable};
     disable_help_subcommand = true,
     after_help = "Examples:
   ringfence run -- npm test                confine one command to this project
+  ringfence shell                          work in a confined shell
   ringfence explain ~/.ssh/id_ed25519      what a command could do with it, and who says so
   ringfence explain --plan                 what would be done to confine a command here
   ringfence doctor                         what this host can enforce, and what to fix
@@ -49,9 +50,18 @@ pub(crate) enum Command {
   ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
   ringfence run --preset strict --net none -- ./untrusted.sh
   ringfence run --shell-policy verify -- bash -c 'make test | tail'
+  ringfence run --tty -- vim notes.md
   ringfence run --dry-run -v -- make         print the plan and start nothing")]
     #[command(override_usage = "ringfence run [FLAGS] [--] COMMAND [ARGUMENT]...")]
     Run(Box<RunArguments>),
+    /// Open your login shell, confined, in a terminal of its own
+    #[command(after_help = "Examples:
+  ringfence shell
+  ringfence shell --net none --hide ~/notes
+
+The shell is $SHELL, or the one of your account, started as a login shell. Without a terminal it
+reads commands from standard input.")]
+    Shell(Box<ShellArguments>),
     /// Say what a command could do, and which line of which file decides
     #[command(after_help = "Examples:
   ringfence explain ~/.ssh/id_ed25519 src/main.rs
@@ -184,6 +194,34 @@ pub(crate) struct HookChange {
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
+    pub(crate) session: SessionArguments,
+
+    /// Give it a terminal of its own, for programs that draw on the screen.
+    #[arg(short, long, help_heading = "Terminal")]
+    pub(crate) tty: bool,
+
+    /// The command and its arguments.
+    #[arg(
+        value_name = "COMMAND",
+        help_heading = "Arguments",
+        required = true,
+        trailing_var_arg = true,
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `ringfence shell`.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArguments {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+}
+
+/// What every session can be told.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArguments {
+    #[command(flatten)]
     pub(crate) place: PlaceFlags,
     #[command(flatten)]
     pub(crate) files: FileFlags,
@@ -223,16 +261,6 @@ pub(crate) struct RunArguments {
     /// Say what is done; twice for more.
     #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
-
-    /// The command and its arguments.
-    #[arg(
-        value_name = "COMMAND",
-        help_heading = "Arguments",
-        required = true,
-        trailing_var_arg = true,
-        value_hint = ValueHint::CommandWithArguments
-    )]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// `ringfence explain`.

@@ -19,6 +19,8 @@ mod output;
 mod print;
 #[cfg(unix)]
 mod record;
+#[cfg(not(unix))]
+mod windows;
 
 use std::process::ExitCode;
 
@@ -30,15 +32,18 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 #[cfg(unix)]
 fn main() -> ExitCode {
     ringfence::shim::run_if_asked();
+    let mut arguments = std::env::args_os();
+    // Somebody called from Windows: see `ringfence_core::wsl`.
+    if arguments
+        .nth(1)
+        .is_some_and(|first| first == ringfence_core::wsl::ENCODED)
+    {
+        return commands::run_from_windows(arguments.next().as_deref());
+    }
     commands::run(std::env::args_os())
 }
 
-/// Says where ringfence works, and starts nothing.
 #[cfg(not(unix))]
 fn main() -> ExitCode {
-    use std::io::Write as _;
-    let answer = b"ringfence: nothing can be confined here; run ringfence inside WSL 2\n";
-    // Whoever cannot be told still gets the status.
-    let _ = std::io::stderr().write_all(answer);
-    ExitCode::from(125)
+    windows::main()
 }

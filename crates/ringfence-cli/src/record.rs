@@ -15,7 +15,7 @@ use ringfence::report::{
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
-use crate::args::RunArguments;
+use crate::args::SessionArguments;
 use crate::commands::judged::Judged;
 use crate::exit::Exit;
 use crate::output::tell;
@@ -32,7 +32,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Opens what was asked for. Nothing may have been opened before.
-    pub(crate) fn open(arguments: &RunArguments) -> Result<Self, ReportError> {
+    pub(crate) fn open(arguments: &SessionArguments) -> Result<Self, ReportError> {
         let mut record = Self {
             file: None,
             stream: None,

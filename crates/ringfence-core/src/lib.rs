@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binding;
+pub mod cleanup;
 pub mod host;
 pub mod origin;
 pub mod path;
@@ -17,7 +18,9 @@ pub mod plan;
 pub mod policy;
 pub mod problem;
 pub mod request;
+pub mod seatbelt;
 pub mod seccomp;
 pub mod settings;
 pub mod shown;
 pub mod text;
+pub mod wsl;

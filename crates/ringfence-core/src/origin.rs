@@ -40,6 +40,8 @@ pub enum Layer {
 pub enum BuiltIn {
     /// Shell start-up files and `~/.config`, readable in a terminal.
     Dotfiles,
+    /// The drives of Windows, seen from WSL.
+    Drives,
     /// The variables that pass by default.
     Environment,
     /// Git metadata of the project.
@@ -123,6 +125,7 @@ impl fmt::Display for BuiltIn {
             Self::Dotfiles => f.write_str("built-in list of shell start-up files"),
             Self::Environment => f.write_str("built-in list of variables"),
             Self::Git => f.write_str("built-in git metadata rule"),
+            Self::Drives => f.write_str("built-in rule for drives of Windows"),
             Self::Homes => f.write_str("built-in list of homes"),
             Self::Limits => f.write_str("built-in limits"),
             Self::Preset(preset) => write!(f, "preset {preset}"),

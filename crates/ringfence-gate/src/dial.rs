@@ -145,3 +145,82 @@ fn through(upstream: &Upstream, destination: &Destination, stop: &Stop) -> io::R
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+    use ringfence_core::host::{HostPattern, Name};
+
+    use super::*;
+    use crate::judge::tests::network;
+
+    /// Writes down what it is asked for, and knows nothing.
+    #[derive(Default)]
+    struct Asked(Arc<Mutex<Vec<String>>>);
+
+    impl Lookup for Asked {
+        fn addresses(&self, name: &Name) -> io::Result<Vec<IpAddr>> {
+            self.0.lock().unwrap().push(name.as_str().to_owned());
+            Ok(vec![
+                "127.0.0.1".parse().unwrap(),
+                "10.0.0.1".parse().unwrap(),
+            ])
+        }
+    }
+
+    fn attempt(
+        patterns: &[&str],
+        text: &str,
+    ) -> (Option<Destination>, Vec<String>, Option<Refusal>) {
+        let asked = Asked::default();
+        let names = Arc::clone(&asked.0);
+        let dialer = Dialer {
+            judge: Arc::new(Judge::new(network(patterns))),
+            lookup: Box::new(asked),
+            upstreams: Upstreams::default(),
+        };
+        let (stop, _end) = rustix::pipe::pipe().unwrap();
+        let destination = Destination::parse(text.as_bytes(), Some(443)).ok();
+        let refusal = destination.as_ref().and_then(|destination| {
+            let decided = dialer.decide(destination).err();
+            decided.or_else(|| dialer.dial(destination, &Arc::new(stop)).err())
+        });
+        let names = names.lock().unwrap().clone();
+        (destination, names, refusal)
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_not_looked_up_and_what_leads_home_is_not_dialled() {
+        let (_, names, refusal) = attempt(&["allowed.test"], "denied.test:443");
+        assert!(names.is_empty());
+        assert!(matches!(refusal, Some(Refusal::Policy { .. })));
+        let (_, names, refusal) = attempt(&["allowed.test"], "ALLOWED.test.:443");
+        assert_eq!(names, ["allowed.test"]);
+        let home = matches!(&refusal, Some(Refusal::Policy { reason, .. })
+            if matches!(reason, crate::judge::Reason::Address { .. }));
+        assert!(home, "{refusal:?}");
+    }
+
+    proptest! {
+        /// Whatever is asked for, the name that is looked up is the name that was matched.
+        #[test]
+        fn the_name_that_is_dialled_is_the_name_that_was_matched(
+            text in prop_oneof![
+                "[a-zA-Z0-9.\\-_%:@\\[\\]\\x00-\\x20]{0,30}",
+                "[a-z]{0,6}\\.?ok\\.test\\.?(:[0-9]{0,6})?",
+                "\\PC{0,20}\\.ok\\.test",
+            ],
+        ) {
+            let pattern: HostPattern = "*.ok.test".parse().unwrap();
+            let (destination, names, refusal) = attempt(&["*.ok.test"], &text);
+            prop_assert!(destination.is_none() || refusal.is_some(), "nothing is ever dialled");
+            for name in names {
+                let destination = destination.clone().unwrap();
+                prop_assert!(pattern.matches(&destination.host, destination.port));
+                prop_assert_eq!(destination.host.to_string(), name);
+            }
+        }
+    }
+}

@@ -15,6 +15,7 @@ use crate::Destination;
 use crate::event::{Entry, Log, Outcome, Way};
 use crate::head::{self, Body, Request, Response, Version};
 use crate::refusal::{Failure, Refusal};
+use crate::relay::relay;
 use crate::serve::Shared;
 use crate::stream::Stream;
 
@@ -26,6 +27,9 @@ const SILENCE: Duration = Duration::from_mins(10);
 const PIECE: usize = 64 << 10;
 /// How long a line between two chunks may be.
 const LONGEST_LINE: usize = 4096;
+
+/// The fields of a connection that becomes a web socket.
+const WEBSOCKET: &[u8] = b"Connection: Upgrade\r\nUpgrade: websocket\r\n";
 
 /// What the clients of a door mean when they do not say where to.
 #[derive(Clone, Copy, Debug)]
@@ -173,8 +177,21 @@ impl<'r> Asked<'r> {
         if self.body == Body::Chunked {
             out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
+        if self.wants_websocket() {
+            out.extend_from_slice(WEBSOCKET);
+        }
         out.extend_from_slice(b"\r\n");
         out
+    }
+
+    /// Whether the connection is to become a web socket: one stream to the host that was judged. No
+    /// other protocol is changed to, since it might carry requests of its own.
+    fn wants_websocket(&self) -> bool {
+        let fields = &self.request.fields;
+        let websocket = fields.one("upgrade").ok().flatten();
+        websocket.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+            && fields.lists("connection", "upgrade")
+            && self.body == Body::Length(0)
     }
 
     fn client_stays(&self) -> bool {
@@ -327,6 +344,16 @@ fn pass_on(
     let (Ok(response), Ok(body)) = (response, body) else {
         return refused(client, Outcome::Failed, &broken());
     };
+    if response.status == 101 {
+        return if asked.wants_websocket() {
+            client.write_all(&changing_text(&response), SILENCE)?;
+            let ended = relay(client, &mut server, &entry, None);
+            entry.done();
+            ended.map(|_| Passed::Over)
+        } else {
+            refused(client, Outcome::Failed, &broken())
+        };
+    }
     let stays = asked.client_stays() && body != Body::Unsaid;
     client.write_all(&response_text(&response, body, stays), SILENCE)?;
     carry(&mut server, client, body, &entry.received)?;
@@ -362,7 +389,6 @@ fn response_head(server: &mut Stream) -> io::Result<Option<Vec<u8>>> {
                 return Ok(None);
             }
         };
-        // Nobody asked for another protocol.
         let interim = Response::parse(&text)
             .is_ok_and(|response| (100..200).contains(&response.status) && response.status != 101);
         if !interim {
@@ -370,6 +396,15 @@ fn response_head(server: &mut Stream) -> io::Result<Option<Vec<u8>>> {
         }
     }
     Ok(None)
+}
+
+/// The answer that makes a connection a web socket.
+fn changing_text(response: &Response<'_>) -> Vec<u8> {
+    let mut out = b"HTTP/1.1 101 Switching Protocols\r\n".to_vec();
+    fields(&mut out, response.fields.end_to_end());
+    out.extend_from_slice(WEBSOCKET);
+    out.extend_from_slice(b"\r\n");
+    out
 }
 
 fn response_text(response: &Response<'_>, body: Body, stays: bool) -> Vec<u8> {

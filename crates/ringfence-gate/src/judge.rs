@@ -19,7 +19,7 @@ const MOST_ASKED: usize = 1024;
 ///
 /// Asked once for a destination and session, on a thread of its own. Whoever waits does not wait
 /// longer than the gate allows; an answer that comes later holds for the next attempt.
-pub trait Decider: Send + Sync {
+pub trait Decider: fmt::Debug + Send + Sync {
     /// May it be reached?
     fn decide(&self, destination: &Destination) -> Answer;
 }
@@ -127,7 +127,7 @@ impl Judge {
 
     /// Whether an attempt can come to anything, without asking anybody yet.
     pub fn may_allow(&self, destination: &Destination) -> bool {
-        self.asked.is_some() || self.listed(destination).is_some()
+        (self.asked.is_some() && can_be_asked(destination)) || self.listed(destination).is_some()
     }
 
     fn listed(&self, destination: &Destination) -> Option<String> {
@@ -138,15 +138,21 @@ impl Judge {
         })
     }
 
+    /// The reason for what is on nobody's list.
+    pub fn not_listed(&self) -> Reason {
+        Reason::NotListed {
+            origin: self.network.mode_origin().to_string(),
+        }
+    }
+
     /// Decides. May wait for somebody's answer.
     pub fn judge(&self, destination: &Destination) -> Verdict {
         if let Some(rule) = self.listed(destination) {
             return Verdict::Allowed { rule };
         }
-        let Some(asked) = &self.asked else {
-            return Verdict::Refused(Reason::NotListed {
-                origin: self.network.mode_origin().to_string(),
-            });
+        let asked = self.asked.as_ref().filter(|_| can_be_asked(destination));
+        let Some(asked) = asked else {
+            return Verdict::Refused(self.not_listed());
         };
         match asked.answer(destination) {
             Some(Answer::Allow) => Verdict::Allowed {
@@ -185,6 +191,15 @@ impl Judge {
     fn lists_address(&self, address: IpAddr, port: u16) -> bool {
         let verdict = self.network.verdict(&Host::Ip(address), port);
         verdict.reach == Reachable::Allowed && verdict.pattern.is_some()
+    }
+}
+
+/// Whether somebody could know what they say yes to: an address of the host's own network, or a
+/// name of its loopback, means something else inside than outside. Only a list can allow it.
+fn can_be_asked(destination: &Destination) -> bool {
+    match &destination.host {
+        Host::Ip(address) => vet::public(*address).is_ok(),
+        Host::Name(name) => name.as_str() != "localhost" && !name.as_str().ends_with(".localhost"),
     }
 }
 

@@ -94,7 +94,7 @@ fn mixed_answers_are_filtered() {
 }
 
 /// Says yes to one host, no to another, and nothing about the rest.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Somebody(AtomicUsize);
 
 impl Decider for Somebody {
@@ -124,6 +124,24 @@ fn somebody_is_asked_once_and_silence_means_no() {
         assert_eq!(judged("no.test:443"), Verdict::Refused(Reason::Denied));
     }
     assert_eq!(somebody.0.load(Ordering::Relaxed), 2);
+    for own in [
+        "127.0.0.1:80",
+        "[::1]:80",
+        "10.0.0.1:80",
+        "localhost:80",
+        "x.localhost:80",
+    ] {
+        let verdict = judged(own);
+        assert!(
+            matches!(verdict, Verdict::Refused(Reason::NotListed { .. })),
+            "{own}"
+        );
+    }
+    assert_eq!(
+        somebody.0.load(Ordering::Relaxed),
+        2,
+        "nobody can know what these mean"
+    );
     assert_eq!(judged("yes.test:80"), Verdict::Refused(Reason::Denied));
     assert_eq!(judged("slow.test:443"), Verdict::Refused(Reason::TimedOut));
     std::thread::sleep(Duration::from_millis(600));

@@ -39,5 +39,7 @@ pub mod serve;
 mod stash;
 #[cfg(target_os = "linux")]
 mod stream;
+#[cfg(target_os = "linux")]
+mod visit;
 
 pub use authority::Destination;

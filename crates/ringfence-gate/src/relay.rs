@@ -61,6 +61,8 @@ struct Way<'a> {
     /// Read and not yet written.
     held: Vec<u8>,
     pipe: Option<Pipe>,
+    /// What is held has to be looked at before it goes on.
+    inspected: bool,
     ended: bool,
     shut: bool,
 }
@@ -71,9 +73,23 @@ struct Pipe {
     held: usize,
 }
 
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Moved {
     Some,
     Nothing,
+}
+
+/// Whether a connection has something to be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Ready {
+    Yes,
+    No,
+}
+
+impl Ready {
+    fn of(news: PollFlags) -> Self {
+        if news.is_empty() { Self::No } else { Self::Yes }
+    }
 }
 
 impl<'a> Way<'a> {
@@ -82,6 +98,7 @@ impl<'a> Way<'a> {
             bytes,
             held,
             pipe: None,
+            inspected: false,
             ended: false,
             shut: false,
         }
@@ -91,35 +108,29 @@ impl<'a> Way<'a> {
         !self.held.is_empty() || self.pipe.as_ref().is_some_and(|pipe| pipe.held > 0)
     }
 
-    /// Moves what can be moved without waiting.
+    /// Moves what can be moved without waiting. Reads only if something is known to be there.
     fn move_on(
         &mut self,
         from: &mut Stream,
         to: &mut Stream,
         piece: &mut [u8],
+        ready: Ready,
     ) -> io::Result<Moved> {
         let mut moved = Moved::Nothing;
-        // Bounded, so that the other direction gets its turn.
-        for _ in 0..16 {
+        if self.holds() {
+            moved = self.push(to)?;
+        }
+        if !self.holds() && !self.ended && ready == Ready::Yes {
+            moved = self.pull(from, piece)?;
             if self.holds() {
-                match self.push(to)? {
-                    Moved::Nothing => return Ok(moved),
-                    Moved::Some => moved = Moved::Some,
-                }
-                continue;
+                // It may fit at once, and mostly does.
+                self.push(to)?;
             }
-            if self.ended {
-                if !self.shut {
-                    self.shut = true;
-                    let _ = to.socket.shutdown(Shutdown::Write);
-                    return Ok(Moved::Some);
-                }
-                return Ok(moved);
-            }
-            match self.pull(from, piece)? {
-                Moved::Nothing => return Ok(moved),
-                Moved::Some => moved = Moved::Some,
-            }
+        }
+        if self.ended && !self.shut && !self.holds() {
+            self.shut = true;
+            let _ = to.socket.shutdown(Shutdown::Write);
+            moved = Moved::Some;
         }
         Ok(moved)
     }
@@ -181,7 +192,7 @@ impl<'a> Way<'a> {
 
     /// What has to happen before it can move again: at its beginning, and at its end.
     fn waits_for(&self) -> (PollFlags, PollFlags) {
-        if self.holds() {
+        if self.holds() && !self.inspected {
             (PollFlags::empty(), PollFlags::OUT)
         } else if self.ended {
             (PollFlags::empty(), PollFlags::empty())
@@ -223,14 +234,17 @@ pub(crate) fn relay(
     let answered = std::mem::take(&mut server.buffer);
     let mut there = Way::new(&entry.sent, first);
     let mut back = Way::new(&entry.received, answered);
+    there.inspected = inspect.is_some();
     let mut piece = vec![0; PIECE];
     let mut last = Instant::now();
+    // What a client has said before it was asked for may be there already.
+    let (mut client_ready, mut server_ready) = (Ready::Yes, Ready::No);
     loop {
-        let mut progress = false;
+        let mut moved = [Moved::Nothing; 2];
         if let Some(inspector) = &mut inspect {
             // Nothing of the client's goes on before it was looked at.
-            if !there.ended && !matches!(there.pull(client, &mut piece)?, Moved::Nothing) {
-                progress = true;
+            if client_ready == Ready::Yes && !there.ended {
+                moved[0] = there.pull(client, &mut piece)?;
             }
             match inspector.look(&there.held) {
                 Look::Pass => inspect = None,
@@ -248,18 +262,16 @@ pub(crate) fn relay(
                 Look::More => {}
             }
         }
-        if inspect.is_none() && matches!(there.move_on(client, server, &mut piece)?, Moved::Some) {
-            progress = true;
+        there.inspected = inspect.is_some();
+        if !there.inspected {
+            moved[0] = there.move_on(client, server, &mut piece, client_ready)?;
         }
-        if matches!(back.move_on(server, client, &mut piece)?, Moved::Some) {
-            progress = true;
-        }
+        moved[1] = back.move_on(server, client, &mut piece, server_ready)?;
         if there.shut && back.shut {
             return Ok(Ended::Over);
         }
-        if progress {
+        if moved.contains(&Moved::Some) {
             last = Instant::now();
-            continue;
         }
         let alone = there.ended || back.ended;
         let patience = match (alone, inspect.is_some()) {
@@ -267,20 +279,22 @@ pub(crate) fn relay(
             (true, false) => Some(HALF_OPEN),
             (false, false) => None,
         };
-        if !wait(client, server, &there, &back, patience)? && inspect.is_none() {
-            return Ok(Ended::Over);
+        match wait(client, server, &there, &back, patience)? {
+            None if inspect.is_none() => return Ok(Ended::Over),
+            None => (client_ready, server_ready) = (Ready::No, Ready::No),
+            Some(news) => (client_ready, server_ready) = news,
         }
     }
 }
 
-/// Sleeps until something can move; false if nothing did in time.
+/// Sleeps until something can move, and says what can be read; `None` if nothing came in time.
 fn wait(
     client: &Stream,
     server: &Stream,
     there: &Way<'_>,
     back: &Way<'_>,
     patience: Option<Duration>,
-) -> io::Result<bool> {
+) -> io::Result<Option<(Ready, Ready)>> {
     let (read_client, write_server) = there.waits_for();
     let (read_server, write_client) = back.waits_for();
     let mut watched = [
@@ -289,11 +303,12 @@ fn wait(
         PollFd::new(&*client.stop, PollFlags::IN),
     ];
     let timeout = patience.map(timespec);
-    let count = match poll(&mut watched, timeout.as_ref()) {
-        Ok(count) => count,
-        Err(Errno::INTR) => return Ok(true),
+    match poll(&mut watched, timeout.as_ref()) {
+        Ok(0) => return Ok(None),
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(Some((Ready::No, Ready::No))),
         Err(errno) => return Err(errno.into()),
-    };
+    }
     let [client_news, server_news, stop] = watched.map(|watched| watched.revents());
     if !stop.is_empty() {
         return Err(ErrorKind::Interrupted.into());
@@ -307,5 +322,5 @@ fn wait(
     {
         return Err(ErrorKind::ConnectionAborted.into());
     }
-    Ok(count > 0)
+    Ok(Some((Ready::of(client_news), Ready::of(server_news))))
 }

@@ -14,12 +14,14 @@
 
 pub mod errno;
 mod listeners;
+mod network;
 mod run;
 mod setup;
 mod snapshot;
 mod world;
 
 pub use listeners::{Canary, Counter, Listeners};
+pub use network::{Network, Staged};
 pub use run::{Case, Done, case, denied};
 pub use setup::{Setup, steps};
 pub use snapshot::Snapshot;
@@ -35,6 +37,7 @@ macro_rules! binaries {
         $crate::Binaries {
             probe: env!("CARGO_BIN_EXE_probe"),
             confine: env!("CARGO_BIN_EXE_confine"),
+            stage: env!("CARGO_BIN_EXE_stage"),
             tmp: env!("CARGO_TARGET_TMPDIR"),
         }
     };

@@ -40,10 +40,16 @@ pub struct Setup {
     pub follow_no_links: bool,
     /// Waits so many milliseconds between preparing and starting.
     pub pause: u64,
+    /// Set up with a helper, or without one; whatever suits the machine if nothing is said.
+    pub helper: Option<bool>,
     /// Pretends that Landlock is of this version.
     pub landlock_abi: Option<u32>,
     /// Pretends that user namespaces are missing, so that Landlock alone has to do.
     pub landlock_engine: bool,
+    /// Pretends that filters cannot ask a supervisor.
+    pub no_listener: bool,
+    /// Somebody who is asked about hosts, and says yes to these.
+    pub says_yes: Option<Vec<String>>,
 }
 
 impl Setup {
@@ -77,6 +83,13 @@ impl Setup {
     #[must_use]
     pub fn failing_at(mut self, step: Step) -> Self {
         self.fail_at = Some(step_name(step));
+        self
+    }
+
+    /// Set up with a helper, or without one.
+    #[must_use]
+    pub fn helped(mut self, helper: bool) -> Self {
+        self.helper = Some(helper);
         self
     }
 

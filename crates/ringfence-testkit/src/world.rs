@@ -20,6 +20,8 @@ pub struct Binaries {
     pub probe: &'static str,
     /// Starts a command in a sandbox.
     pub confine: &'static str,
+    /// Makes a network of its own.
+    pub stage: &'static str,
     /// Where cargo wants the files of tests.
     pub tmp: &'static str,
 }

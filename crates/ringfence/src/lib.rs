@@ -1,13 +1,36 @@
 //! Runs a command so that it can only touch what it was given, and so that nothing it started
 //! survives.
 //!
-//! This crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
+//! A [`Policy`] says what may be done, a [`Sandbox`] holds it on this host or fails, a [`Command`]
+//! runs in it as [`std::process::Command`] would, and a [`Running`] session ends when its handle
+//! does:
+//!
+//! ```no_run
+//! use ringfence::{Policy, Sandbox};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sandbox = Sandbox::new(Policy::agent("/home/me/project"))?;
+//! let report = sandbox.command("make").arg("test").status()?;
+//! assert!(report.success());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The calling program is never restricted, re-parented or otherwise changed, and may have any number
+//! of threads. A program that starts processes itself uses [`Sandbox::wrap`] and begins with
+//! [`shim::run_if_asked`]. With the feature `tokio` sessions can be waited for on its runtime.
+//!
+//! Below that, this crate is where the pure types of [`ringfence_core`] meet a machine: it finds out where
 //! it is called from ([`place`]), reads settings ([`load`], [`shell`]), asks the host what it can enforce
 //! ([`probe`]), plans for it ([`planned`]) and starts commands ([`launch`]).
 //!
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
 #![forbid(unsafe_code)]
 
+#[cfg(all(unix, feature = "tokio"))]
+mod asynchronous;
+#[cfg(unix)]
+mod command;
 #[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
@@ -21,13 +44,43 @@ pub mod place;
 #[cfg(unix)]
 pub mod planned;
 #[cfg(unix)]
+mod policy;
+#[cfg(unix)]
 pub mod probe;
 #[cfg(unix)]
 pub mod programs;
 #[cfg(unix)]
 pub mod report;
+#[cfg(unix)]
+mod sandbox;
+#[cfg(unix)]
+mod session;
 pub mod shell;
 #[cfg(unix)]
 pub mod shim;
 
 pub use ringfence_core as core;
+
+#[cfg(unix)]
+pub use command::{Command, Output, SpawnError, Stdio};
+#[cfg(unix)]
+pub use launch::{Cause, LaunchError, NameFound, Report, Size};
+#[cfg(unix)]
+pub use policy::{Policy, SettingsFiles};
+#[cfg(unix)]
+pub use rustix::process::Signal;
+#[cfg(unix)]
+pub use sandbox::{Sandbox, SandboxError};
+#[cfg(unix)]
+pub use session::{Event, Events, Running, Terminal};
+
+#[cfg(target_os = "linux")]
+mod wrap;
+#[cfg(target_os = "linux")]
+pub use wrap::{WrapError, Wrapped};
+
+/// The words of a policy.
+pub mod words {
+    pub use ringfence_core::plan::{Engine, EngineChoice, Gap, Plan};
+    pub use ringfence_core::settings::{GitLevel, NetworkMode, OnGap, Preset, Tmp};
+}

@@ -133,6 +133,15 @@ impl Mistake<'_> {
 }
 
 impl Loaded {
+    /// Nothing that anybody wrote: for a caller that says everything itself.
+    pub fn nothing() -> Self {
+        Self {
+            files: Vec::new(),
+            variables: Vec::new(),
+            settings: Settings::new(),
+        }
+    }
+
     /// Reads the user's file, the project's file and ringfence's own variables.
     pub fn read(surroundings: &Surroundings, place: &Place) -> Self {
         let mut loaded = Self {

@@ -17,23 +17,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The first argument of a second stage; no command of anybody's begins like this.
 pub(crate) const ASKED: &str = "--ringfence-second-stage--";
 
+/// The first argument of a process that is to run a wrapped session.
+pub(crate) const SESSION: &str = "--ringfence-session--";
+
 /// Whether this program can be started as a second stage.
 static CAN_BE_ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the second stage of a launch if that is what this process was started for, and never
+/// Becomes the second stage of a launch, or the supervisor of a wrapped session
+/// ([`Sandbox::wrap`](crate::Sandbox)), if that is what this process was started for, and never
 /// returns then; otherwise does nothing.
 ///
 /// Call it first in `main`, while the process has one thread.
 pub fn run_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != ASKED) {
-        CAN_BE_ASKED.store(true, Ordering::Relaxed);
-        return;
+    let first = arguments.next().unwrap_or_default();
+    let mut number = || {
+        let number = arguments.next()?;
+        number.to_str()?.parse().ok()
+    };
+    if first == ASKED {
+        run(number())
     }
-    let number = arguments
-        .next()
-        .and_then(|number| number.to_str()?.parse().ok());
-    run(number)
+    CAN_BE_ASKED.store(true, Ordering::Relaxed);
+    if first == SESSION {
+        run_session(number())
+    }
 }
 
 /// Whether [`run_if_asked`] was called: if not, the same program started again would not be a
@@ -46,6 +54,18 @@ pub(crate) fn can_be_asked() -> bool {
 #[cfg(target_os = "linux")]
 fn run(number: Option<u32>) -> ! {
     crate::launch::live_as_second_stage(number)
+}
+
+#[cfg(target_os = "linux")]
+#[expect(clippy::exit, reason = "this process was started for nothing else")]
+fn run_session(number: Option<u32>) -> ! {
+    std::process::exit(crate::wrap::live(number).into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_session(_number: Option<u32>) -> ! {
+    // Nobody asks for this here; whoever does must not get the program itself.
+    std::process::abort()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -9,6 +9,7 @@ pub(crate) mod judged;
 mod man;
 mod run;
 mod settings;
+mod shell;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let done = match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Shell(arguments) => return shell::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
@@ -39,6 +41,18 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Man { dir } => man::run(dir.as_deref()),
     };
     done.unwrap_or_else(|exit| exit).into()
+}
+
+/// Does what was typed on Windows.
+pub(crate) fn run_from_windows(word: Option<&std::ffi::OsStr>) -> ExitCode {
+    let arguments = word.and_then(std::ffi::OsStr::to_str);
+    let arguments = arguments.and_then(|word| ringfence_core::wsl::decode(word).ok());
+    let Some(arguments) = arguments else {
+        complain(&ringfence_core::wsl::WslError::Garbled.to_string(), None);
+        return Exit::Refused.into();
+    };
+    let name = std::iter::once("ringfence".to_owned());
+    run(name.chain(arguments).map(OsString::from))
 }
 
 /// Takes the arguments apart.

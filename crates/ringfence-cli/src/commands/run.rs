@@ -5,7 +5,8 @@ use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, LaunchError, Options, Report, Signals, StepName, Timeline,
+    Cause, Command, LaunchError, Options, Outcome, Relay, RelayError, Report, Rescue, Signals,
+    StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
@@ -16,7 +17,7 @@ use ringfence_core::text::printable_path;
 
 use super::host_facts;
 use super::judged::Judged;
-use crate::args::RunArguments;
+use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
@@ -30,14 +31,49 @@ use crate::record::Record;
 const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
-    let mut record = match Record::open(arguments) {
+    let terminal = if arguments.tty {
+        Terminal::Required
+    } else {
+        Terminal::None
+    };
+    start(&Job {
+        kind: Kind::Tool,
+        flags: &arguments.session,
+        command: &arguments.command,
+        terminal,
+    })
+}
+
+/// One command to be confined, whoever asks for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job<'a> {
+    pub(super) kind: Kind,
+    pub(super) flags: &'a SessionArguments,
+    pub(super) command: &'a [OsString],
+    pub(super) terminal: Terminal,
+}
+
+/// Whether a command gets a terminal of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Terminal {
+    /// If there is one to lend.
+    IfThere,
+    /// It has the caller's streams as they are.
+    None,
+    /// Or it is not started.
+    Required,
+}
+
+/// Starts it and waits for its end; says what came of it.
+pub(super) fn start(job: &Job<'_>) -> ExitCode {
+    let mut record = match Record::open(job.flags) {
         Ok(record) => record,
         Err(error) => {
             complain(&with_causes(&error), None);
             return Exit::Refused.into();
         }
     };
-    match prepare(arguments, &mut record) {
+    match prepare(job, &mut record) {
         Ok(Ran::Command(report)) => {
             record.end(&report);
             ExitCode::from(report.cause.exit_status())
@@ -58,9 +94,10 @@ enum Ran {
     Nothing(Exit),
 }
 
-fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
+fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
+    let arguments = job.flags;
     let scene = Scene::set(
-        Kind::Tool,
+        job.kind,
         Purpose::Start,
         &Flags {
             place: &arguments.place,
@@ -76,7 +113,7 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
     let scene = ManuallyDrop::new(scene);
     let policy = ManuallyDrop::new(scene.policy()?);
     if let Some(rules) = arguments.shell_policy {
-        let judged = Judged::new(&arguments.command, rules, &policy)?;
+        let judged = Judged::new(job.command, rules, &policy)?;
         let objection = judged.objection();
         record.judged(judged);
         if let Some(objection) = objection {
@@ -97,10 +134,10 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
         };
         let weaker = arguments.engine.weaker_than_required(&plan);
         let written = if arguments.json {
-            answer_json(&plan::Record::new(&policy, &plan, Some(&arguments.command)))
+            answer_json(&plan::Record::new(&policy, &plan, Some(job.command)))
         } else {
             let detail = Detail::from_count(arguments.verbose);
-            let mut out = format!("command  {}\n", command_line(&arguments.command));
+            let mut out = format!("command  {}\n", command_line(job.command));
             out.push_str(&plan::render(&policy, &facts, &plan, detail));
             ignored(&mut out, policy.ignored());
             answer(&out)
@@ -115,7 +152,7 @@ fn prepare(arguments: &RunArguments, record: &mut Record) -> Result<Ran, Exit> {
         return Ok(Ran::Nothing(written));
     }
     say_what_matters(&policy);
-    launch(&policy, arguments, record).map(Ran::Command)
+    launch(&policy, job, record).map(Ran::Command)
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
@@ -162,7 +199,8 @@ fn refuse(planned: &Planned) {
 const TRACKED_BY_DESCENT: &str = "ringfence: nothing is restricted, and processes are tracked by descent only: a command that kills the session's first process can leave others behind\n";
 
 /// Starts the command and waits for its end. The exit status is the command's own.
-fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Result<Report, Exit> {
+fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report, Exit> {
+    let options = job.flags;
     let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
     // Twice at most: a plan that was made thoroughly is never reconsidered.
     let report = loop {
@@ -180,7 +218,7 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
         if planned.plan().engine() == Engine::Track {
             tell(TRACKED_BY_DESCENT);
         }
-        let refusal = match session(policy, planned.plan(), options, record) {
+        let refusal = match session(policy, planned.plan(), job, record) {
             Ok(report) => break report,
             Err(refusal) => refusal,
         };
@@ -202,23 +240,54 @@ fn launch(policy: &Policy, options: &RunArguments, record: &mut Record) -> Resul
             ),
         });
     }
+    say_refused(&report);
     if report.cause == Cause::WallTime {
         tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
     }
     Ok(report)
 }
 
+/// How many refused hosts are named after a run.
+const MOST_REFUSED: usize = 5;
+
+/// Names the hosts that were refused: a program often says only that something did not work.
+fn say_refused(report: &Report) {
+    let mut hosts: Vec<String> = Vec::new();
+    for attempt in &report.network.attempts {
+        let host = match attempt.port {
+            0 => attempt.host.clone(),
+            port => format!("{}:{port}", attempt.host),
+        };
+        if attempt.verdict == Outcome::Refused && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    let Some(shown) = hosts.chunks(MOST_REFUSED).next() else {
+        return;
+    };
+    let more = match hosts.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!(
+        "ringfence: refused on the network: {}{more} (`--allow-host` lets a host through)\n",
+        shown.join(", ")
+    );
+    tell(&visible(&text));
+}
+
 fn session(
     policy: &Policy,
     plan: &Plan,
-    options: &RunArguments,
+    job: &Job<'_>,
     record: &mut Record,
 ) -> Result<Report, LaunchError> {
+    let options = job.flags;
     let refused = |what: &str, source| LaunchError::Prepare {
         what: what.to_owned(),
         source,
     };
-    let mut words = options.command.iter();
+    let mut words = job.command.iter();
     let command = Command {
         program: words.next().cloned().unwrap_or_default(),
         arguments: words.cloned().collect(),
@@ -230,10 +299,11 @@ fn session(
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
-    let prepared = ringfence::launch::prepare(policy, plan, &command, asked)?;
-    let signals = Signals::listen().map_err(|source| refused("listen for signals", source))?;
+    let front = Front::new(job.terminal)?;
+    let prepared =
+        ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
     let running = prepared.spawn()?;
-    record.start(&running, &options.command, &command.directory);
+    record.start(&running, job.command, &command.directory);
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let (rule, lost) = (&gap.rule, &gap.lost);
@@ -248,9 +318,67 @@ fn session(
     for (step, took) in timeline.filter(|_| options.verbose > 1) {
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
-    running
-        .wait_passing_signals(&signals)
-        .map_err(|source| refused("wait for the session", source))
+    let waited = match front {
+        Front::Signals(signals) => running.wait_passing_signals(&signals),
+        Front::Terminal(relay) => running.wait_relaying(*relay),
+    };
+    waited.map_err(|source| refused("wait for the session", source))
+}
+
+/// What stands between the caller and the session.
+enum Front {
+    /// The caller's streams are the command's; only signals are passed on.
+    Signals(Signals),
+    /// The caller's terminal is lent to the session.
+    Terminal(Box<Relay>),
+}
+
+impl Front {
+    /// Listens for signals, so nothing may have been started before.
+    fn new(wanted: Terminal) -> Result<Self, LaunchError> {
+        let refused = |what: &str, source| LaunchError::Prepare {
+            what: what.to_owned(),
+            source,
+        };
+        let relay = match wanted {
+            Terminal::None => Err(RelayError::NoTerminal),
+            Terminal::IfThere | Terminal::Required => Relay::new(),
+        };
+        match relay {
+            Ok(relay) => {
+                let rescue = relay.rescue();
+                let rescue =
+                    rescue.map_err(|source| refused("keep the terminal's modes", source))?;
+                restore_on_panic(rescue);
+                Ok(Self::Terminal(Box::new(relay)))
+            }
+            Err(RelayError::NoTerminal) if wanted != Terminal::Required => {
+                let signals = Signals::listen();
+                let signals = signals.map_err(|source| refused("listen for signals", source))?;
+                Ok(Self::Signals(signals))
+            }
+            Err(error) => Err(refused(
+                "give the command a terminal",
+                std::io::Error::other(error),
+            )),
+        }
+    }
+
+    fn streams(&self) -> Streams {
+        match self {
+            Self::Signals(_) => Streams::default(),
+            Self::Terminal(relay) => relay.streams(),
+        }
+    }
+}
+
+/// A program that panics does not drop anything, and would leave the user's terminal as it is.
+fn restore_on_panic(rescue: Rescue) {
+    let otherwise = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        rescue.restore();
+        otherwise(panic);
+    }));
 }
 
 /// An error and everything that led to it, in one line.

@@ -75,6 +75,7 @@ fn a_manual_page_for_every_command() {
             "ringfence-settings-schema.1",
             "ringfence-settings-show.1",
             "ringfence-settings.1",
+            "ringfence-shell.1",
             "ringfence.1",
         ]
     );

@@ -16,6 +16,8 @@ mod help;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 mod plan;

@@ -155,7 +155,7 @@ pub(crate) fn squeeze(line: &str) -> String {
 /// `with 12 mounts` becomes `with N mounts`.
 fn without_counts(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let counted = ["mounts", "rules", "protected", "rules,"];
+    let counted = ["mounts", "paths", "protected", "rules", "rules,"];
     let words = words.iter().enumerate().map(|(index, word)| {
         let next = words.get(index + 1).copied().unwrap_or_default();
         let number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,11 +1,14 @@
 //! Plans for macOS.
 //!
-//! The profile's text is not written yet, so every plan here has a gap that says so.
+//! One engine: a Seatbelt profile that every process of the session is under. What holds the
+//! session together is the fingerprint in it, so a session that is only tracked has a profile too.
 
-use super::facts::HostFacts;
-use super::{Act, Draft, Engine, EngineChoice, bounds};
+use super::facts::{Feature, HostFacts};
+use super::{Act, Draft, Engine, EngineChoice, LimitName, bounds};
 use crate::origin::Layer;
-use crate::policy::Policy;
+use crate::policy::{Found, Policy};
+use crate::seatbelt;
+use crate::settings::NetworkMode;
 
 pub(super) fn compile(
     policy: &Policy,
@@ -16,21 +19,10 @@ pub(super) fn compile(
     draft
         .acts
         .extend([Act::Environment, Act::Descriptors, Act::Init, Act::Command]);
-    for (name, _, origin) in bounds(policy) {
-        if origin.layer() != Layer::BuiltIn {
-            draft.gap_of(
-                origin,
-                format!("limit {name}"),
-                "this version of ringfence sets no limits on macOS",
-                "write \"none\"",
-            );
-        }
-    }
-    if policy.only_tracks() {
-        return Engine::Track;
-    }
+    limits(policy, draft);
     if let EngineChoice::Named(engine) = choice
         && engine != Engine::Seatbelt
+        && !policy.only_tracks()
     {
         draft.gap(
             policy,
@@ -40,14 +32,69 @@ pub(super) fn compile(
         );
         return engine;
     }
-    if facts.seatbelt.works() {
-        draft.acts.push(Act::Seatbelt);
+    if let Feature::Missing { why, fix } = &facts.seatbelt {
+        let lost = format!("nothing can be restricted or found again: {why}");
+        draft.gap(policy, "every rule", &lost, fix);
     }
-    draft.gap(
-        policy,
-        "every rule",
-        "this version of ringfence cannot write Seatbelt profiles yet",
-        "run the command on Linux",
-    );
+    if policy.only_tracks() {
+        draft.acts.push(Act::Seatbelt(seatbelt::tracking()));
+        return Engine::Track;
+    }
+    draft.acts.push(Act::Seatbelt(seatbelt::compile(policy)));
+    paths(policy, draft);
+    network(policy, draft);
     Engine::Seatbelt
+}
+
+/// What a process may use can be bounded one by one, and the clock by the supervisor; nothing counts
+/// for a session as a whole.
+fn limits(policy: &Policy, draft: &mut Draft) {
+    let mut set = Vec::new();
+    for (name, bound, origin) in bounds(policy) {
+        match name {
+            LimitName::Cpu | LimitName::FileSize | LimitName::Files | LimitName::Wall => {
+                set.push((name, bound));
+            }
+            LimitName::Memory | LimitName::Processes => {
+                if origin.layer() != Layer::BuiltIn {
+                    draft.gap_of(
+                        origin,
+                        format!("limit {name}"),
+                        "macOS cannot bound it for a session",
+                        "write \"none\"",
+                    );
+                }
+            }
+        }
+    }
+    if !set.is_empty() {
+        draft.acts.push(Act::Limits { bounds: set });
+    }
+}
+
+/// Seatbelt takes text, and a path need not be any.
+fn paths(policy: &Policy, draft: &mut Draft) {
+    for rule in policy.files().rules() {
+        // What is not there and not text cannot be made either: these volumes hold text only.
+        if rule.found != Found::Absent && rule.path.as_path().to_str().is_none() {
+            draft.gap_of(
+                rule.origin.clone(),
+                format!("{}: {}", rule.path, rule.access),
+                "the path is not UTF-8, and Seatbelt takes no other",
+                "rename it",
+            );
+        }
+    }
+}
+
+fn network(policy: &Policy, draft: &mut Draft) {
+    let network = policy.network();
+    if network.mode() == NetworkMode::Hosts && !network.hosts().is_empty() {
+        draft.gap_of(
+            network.mode_origin().clone(),
+            "network hosts",
+            "this version has no gate on macOS, so nothing could be reached",
+            "use `--net none` or `--net all`",
+        );
+    }
 }

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::policy::Policy;
+use crate::policy::{Note, Policy};
 use crate::settings::{Limit, NetworkMode, OnGap, Os};
 
 /// What holds the walls up.
@@ -105,7 +105,7 @@ pub enum Act {
     /// Let seccomp hold the system calls.
     Seccomp(crate::seccomp::FilterSpec),
     /// Apply a Seatbelt profile.
-    Seatbelt,
+    Seatbelt(crate::seatbelt::Profile),
     /// Be the first process inside: reap, pass signals on, and end everything at the end.
     Init,
     /// Become the command.
@@ -201,6 +201,16 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
             Engine::Track
         }
     };
+    for note in policy.notes() {
+        if let Note::Drive(path) = note {
+            draft.gap(
+                policy,
+                &format!("names inside {path}"),
+                &note.to_string(),
+                "keep the project in the file system of Linux, below the home for one",
+            );
+        }
+    }
     draft.acts.sort_by_key(Act::step);
     Plan {
         engine,
@@ -258,7 +268,7 @@ impl Act {
             Self::Privileges => Step::Privileges,
             Self::Landlock(_) => Step::Landlock,
             Self::Seccomp(_) => Step::Seccomp,
-            Self::Seatbelt => Step::Seatbelt,
+            Self::Seatbelt(_) => Step::Seatbelt,
             Self::Init => Step::Init,
             Self::Command => Step::Command,
         }
@@ -308,7 +318,13 @@ impl fmt::Display for Act {
             Self::Privileges => f.write_str("set no_new_privs"),
             Self::Landlock(plan) => plan.fmt(f),
             Self::Seccomp(_) => f.write_str("load the seccomp filter"),
-            Self::Seatbelt => f.write_str("apply the Seatbelt profile"),
+            Self::Seatbelt(profile) => {
+                write!(
+                    f,
+                    "apply a Seatbelt profile of {} rules",
+                    profile.rules.len()
+                )
+            }
             Self::Init => f.write_str("start an init that reaps and passes signals on"),
             Self::Command => f.write_str("become the command"),
         }

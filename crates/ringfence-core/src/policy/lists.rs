@@ -57,7 +57,12 @@ pub fn system_paths(os: Os) -> SystemLists {
             ],
             read_only: &[
                 "/private/etc",
+                // Which shell `sh` is, the loader's cache, time zones.
+                "/private/var/select",
+                "/private/var/db/dyld",
+                "/private/var/db/timezone",
                 "/usr/share",
+                "/System/Library",
                 "/System/Library/Keychains",
                 "/Library/Developer/CommandLineTools/SDKs",
                 "/Library/Preferences/SystemConfiguration",
@@ -68,8 +73,8 @@ pub fn system_paths(os: Os) -> SystemLists {
             ],
             read_write: &[
                 "/dev",
+                // Not `/var/folders`: a session has a temporary directory of its own.
                 "/private/tmp",
-                "/var/folders",
                 "/private/var/run/mDNSResponder",
             ],
         },
@@ -320,11 +325,14 @@ pub fn runtime_directories(os: Os) -> &'static [&'static str] {
     }
 }
 
+/// Where WSL keeps its own sockets, and so what tells it from other Linux systems.
+pub const WSL_MARK: &str = "/run/WSL";
+
 /// Temporary directories that everybody shares.
 pub fn temporary_directories(os: Os) -> &'static [&'static str] {
     match os {
         Os::Linux => &["/tmp", "/var/tmp", "/dev/shm"],
-        Os::Macos => &["/private/tmp", "/private/var/tmp"],
+        Os::Macos => &["/private/tmp", "/private/var/tmp", "/private/var/folders"],
         Os::Windows => &[],
     }
 }
@@ -336,7 +344,8 @@ pub fn session_trees(os: Os) -> &'static [(&'static str, Access, Content)] {
             ("/dev", Access::Write, Content::Devices),
             ("/proc", Access::Read, Content::Processes),
         ],
-        Os::Macos | Os::Windows => &[],
+        Os::Macos => &[("/dev", Access::Write, Content::Devices)],
+        Os::Windows => &[],
     }
 }
 

@@ -98,6 +98,8 @@ pub enum Unsandboxed {
 pub enum Note {
     /// `enabled: false`: nothing is restricted, only tracked.
     Disabled,
+    /// Something on a drive of Windows may be written.
+    Drive(AbsPath),
     /// `apply_to` leaves this kind out: nothing is restricted, only tracked.
     KindNotCovered(Kind),
 }
@@ -107,6 +109,10 @@ impl std::fmt::Display for Note {
         match self {
             Self::Disabled => f.write_str(
                 "`enabled` is false, so nothing is restricted; the session is only tracked",
+            ),
+            Self::Drive(path) => write!(
+                f,
+                "{path} is on a drive of Windows, which does not tell capital letters from small ones: protected and hidden names in it have other spellings that no rule holds"
             ),
             Self::KindNotCovered(kind) => write!(
                 f,

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::settled::Settled;
-use super::{Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
+use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
@@ -124,6 +124,16 @@ fn build(
     let sockets = builder.sockets();
     let git = builder.granted_git(git);
     let files = builder.files(&preset, git.value);
+    if preset.value != Preset::Track {
+        let drives = builder.drives();
+        let written = files
+            .rules()
+            .iter()
+            .filter(|rule| rule.access == Access::Write);
+        let mut written =
+            written.filter(|rule| drives.iter().any(|drive| drive.covers(&rule.path)));
+        notes.extend(written.next().map(|rule| Note::Drive(rule.path.clone())));
+    }
     let policy = Policy {
         kind: place.kind,
         project: place.project.clone(),

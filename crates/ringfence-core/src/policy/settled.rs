@@ -83,7 +83,7 @@ fn strength(origin: &Origin) -> (Layer, u8) {
         return (origin.layer(), 0);
     };
     let rank = match list {
-        BuiltIn::Homes | BuiltIn::Runtime | BuiltIn::Secrets => 3,
+        BuiltIn::Drives | BuiltIn::Homes | BuiltIn::Runtime | BuiltIn::Secrets => 3,
         BuiltIn::Git | BuiltIn::Protected => 2,
         BuiltIn::Project | BuiltIn::Session => 1,
         BuiltIn::Dotfiles

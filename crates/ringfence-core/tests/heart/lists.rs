@@ -65,7 +65,11 @@ fn system_paths_of_macos() {
         lists.read_only,
         [
             "/private/etc",
+            "/private/var/select",
+            "/private/var/db/dyld",
+            "/private/var/db/timezone",
             "/usr/share",
+            "/System/Library",
             "/System/Library/Keychains",
             "/Library/Developer/CommandLineTools/SDKs",
             "/Library/Preferences/SystemConfiguration",
@@ -77,12 +81,7 @@ fn system_paths_of_macos() {
     );
     assert_eq!(
         lists.read_write,
-        [
-            "/dev",
-            "/private/tmp",
-            "/var/folders",
-            "/private/var/run/mDNSResponder"
-        ]
+        ["/dev", "/private/tmp", "/private/var/run/mDNSResponder"]
     );
 }
 

@@ -19,6 +19,10 @@ mod reading;
 #[cfg(test)]
 mod resolving;
 #[cfg(test)]
+mod sbpl;
+#[cfg(test)]
 mod schema;
+#[cfg(test)]
+mod seatbelt;
 #[cfg(test)]
 mod world;

@@ -1,6 +1,7 @@
 //! From settings to a policy: what stands when lists, layers and links meet.
 
 use ringfence_core::origin::{BuiltIn, Layer, Origin};
+use ringfence_core::plan::{EngineChoice, HostFacts, compile};
 use ringfence_core::policy::{Access, Content, Policy};
 use ringfence_core::settings::{GitLevel, Kind, Preset, Settings, Tmp};
 
@@ -338,4 +339,43 @@ fn an_empty_list_of_hosts_reaches_nothing() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn drives_of_windows_are_outside_unless_asked_for() {
+    let world = World::linux()
+        .directory("/mnt/c/Users/u/p")
+        .directory("/mnt/data");
+    let agent = world.tool("{}");
+    assert_eq!(
+        access(&agent, "/mnt/c/Users"),
+        Access::Execute,
+        "a directory like any other"
+    );
+
+    let mut wsl = world.directory("/run/WSL");
+    let agent = wsl.tool("{}");
+    assert_eq!(access(&agent, "/mnt/c/Users"), Access::None);
+    assert_eq!(access(&agent, "/mnt/data"), Access::Execute, "not a drive");
+    assert_eq!(access(&agent, "/run/WSL/1_interop"), Access::None);
+    assert!(agent.notes().is_empty());
+    let asked =
+        wsl.tool(r#"{ "terminal": { "sandbox": { "additional_read_only_paths": ["/mnt/c"] } } }"#);
+    assert_eq!(access(&asked, "/mnt/c/Users"), Access::Read);
+
+    // Nothing on such a drive can be told by its name, and so nothing is promised silently.
+    wsl.project = "/mnt/c/Users/u/p";
+    let there = wsl.tool("{}");
+    assert_eq!(access(&there, "/mnt/c/Users/u/p/x"), Access::Write);
+    assert_eq!(access(&there, "/mnt/c/Users/u"), Access::None);
+    let facts = HostFacts::named("linux-6.18").unwrap();
+    let plan = compile(&there, &facts, EngineChoice::Auto);
+    assert!(!plan.may_launch());
+    assert!(
+        plan.gaps()[0].lost.contains("capital letters"),
+        "{:?}",
+        plan.gaps()
+    );
+    let tracked = wsl.tool(r#"{ "preset": "track" }"#);
+    assert!(compile(&tracked, &facts, EngineChoice::Auto).may_launch());
 }

@@ -91,6 +91,71 @@ impl World {
             .link("/var/run", "/run")
     }
 
+    /// A Mac with a user, her project and a few secrets.
+    pub(crate) fn macos() -> Self {
+        let mut world = Self {
+            nodes: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            home: "/Users/u",
+            project: "/Users/u/p",
+            os: Os::Macos,
+        };
+        for directory in [
+            "/bin",
+            "/usr/bin",
+            "/usr/lib",
+            "/usr/share",
+            "/System/Library/dyld",
+            "/System/Cryptexes",
+            "/Library/Apple/usr/bin",
+            "/Applications",
+            "/opt/homebrew/bin",
+            "/private/etc/ssl/private",
+            "/private/tmp/a/b",
+            "/private/var/tmp",
+            "/private/var/folders/xy",
+            "/private/var/select",
+            "/private/var/run",
+            "/private/var/root",
+            "/dev",
+            "/Users/other/stuff",
+            "/Users/u/.ssh",
+            "/Users/u/.config/gh",
+            "/Users/u/.config/app",
+            "/Users/u/.cargo/bin",
+            "/Users/u/Library/Keychains",
+            "/Users/u/p/src/deep/er",
+            "/Users/u/p/.git/hooks",
+            "/Users/u/p/.git/objects/info",
+            "/Users/u/p/.vscode",
+            "/Users/u/p/.github/workflows",
+        ] {
+            world = world.directory(directory);
+        }
+        for file in [
+            "/private/etc/passwd",
+            "/Users/u/.zshrc",
+            "/Users/u/.gitconfig",
+            "/Users/u/.ssh/id",
+            "/Users/u/p/.git/config",
+            "/Users/u/p/src/main.rs",
+        ] {
+            world = world.file(file);
+        }
+        for special in [
+            "/dev/null",
+            "/dev/disk0",
+            "/run/agent.sock",
+            "/private/var/run/mDNSResponder",
+        ] {
+            world = world.node(special, Node::Is(Found::Other));
+        }
+        world
+            .link("/tmp", "private/tmp")
+            .link("/var", "private/var")
+            .link("/etc", "private/etc")
+    }
+
     pub(crate) fn directory(self, at: &str) -> Self {
         self.node(at, Node::Is(Found::Directory))
     }

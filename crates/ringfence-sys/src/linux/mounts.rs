@@ -284,18 +284,60 @@ impl Filesystem {
 ///
 /// [`Errno::INVAL`] if `new_root` is not the root of a mount, or is shared; [`Errno::BUSY`] if
 /// something is left above it. The working directory may have changed: the caller must exit.
-pub fn pivot_root(_subject: &Subject, new_root: BorrowedFd<'_>) -> Result<(), Errno> {
-    /// More than anybody stacks on one place.
-    const MOST_STACKED: usize = 4;
-    let new = mount_number(new_root, c"")?;
+pub fn pivot_root(subject: &Subject, new_root: BorrowedFd<'_>) -> Result<(), Errno> {
+    swap_root(subject, new_root).and_then(|covered| uncover_root(subject, covered))
+}
+
+/// A new root that the old one still covers: `/..` leads there until [`uncover_root`] is done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use = "the old root can be reached until it is taken off"]
+pub struct CoveredRoot {
+    number: u64,
+}
+
+impl CoveredRoot {
+    /// As bytes, for another process of this mount namespace.
+    pub fn to_bytes(self) -> [u8; 8] {
+        self.number.to_ne_bytes()
+    }
+
+    /// Back again.
+    pub fn from_bytes(bytes: [u8; 8]) -> Self {
+        Self {
+            number: u64::from_ne_bytes(bytes),
+        }
+    }
+}
+
+/// The first half of [`pivot_root`]: the root of every process of this mount namespace is the new
+/// one, and paths from it mean that one.
+///
+/// # Errors
+///
+/// As [`pivot_root`].
+pub fn swap_root(_subject: &Subject, new_root: BorrowedFd<'_>) -> Result<CoveredRoot, Errno> {
+    let number = mount_number(new_root, c"")?;
     rustix::process::fchdir(new_root)?;
     // The old root ends up on top of the new one, at the same place, so no directory for it
     // has to exist, and taking it off uncovers the new one.
     rustix::process::pivot_root(c".", c".")?;
+    Ok(CoveredRoot { number })
+}
+
+/// The second half of [`pivot_root`]. The kernel waits in it until no processor looks at the old
+/// tree any more, so another process of the same mount namespace may do it.
+///
+/// # Errors
+///
+/// As [`pivot_root`].
+pub fn uncover_root(_subject: &Subject, covered: CoveredRoot) -> Result<(), Errno> {
+    /// More than anybody stacks on one place.
+    const MOST_STACKED: usize = 4;
+    rustix::process::chdir(c"/")?;
     for _ in 0..MOST_STACKED {
         mount::unmount(c".", UnmountFlags::DETACH)?;
         // `..` at the root goes to what is mounted on it last.
-        if mount_number(rustix::fs::CWD, c"/..")? == new {
+        if mount_number(rustix::fs::CWD, c"/..")? == covered.number {
             return rustix::process::chdir(c"/");
         }
     }

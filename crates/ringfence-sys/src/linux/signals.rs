@@ -33,6 +33,15 @@ impl Mask {
         }
     }
 
+    /// The same set without `signal`; numbers out of range change nothing.
+    #[must_use]
+    pub const fn without(self, signal: i32) -> Self {
+        match signal {
+            1..=LAST => Self(self.0 & !(1 << (signal - 1))),
+            _ => self,
+        }
+    }
+
     /// Whether `signal` is in the set.
     pub const fn contains(self, signal: i32) -> bool {
         matches!(signal, 1..=LAST) && self.0 & 1 << (signal - 1) != 0

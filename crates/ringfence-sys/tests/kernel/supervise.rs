@@ -10,7 +10,7 @@ use ringfence_sys::events::{self, Polled, Ready, Timer};
 use ringfence_sys::notify::{self, Answer, AtExec, Listener};
 use ringfence_sys::seccomp::{self, Load, SockFilter};
 use ringfence_sys::spawn::{Memory, Spawn};
-use ringfence_sys::terminal::{self, Size};
+use ringfence_sys::terminal::{self, Output, Size};
 use ringfence_sys::wait::Ended;
 use ringfence_sys::{Errno, Pid, Signal, Subject, process, signals, sockets};
 
@@ -209,7 +209,7 @@ fn pseudoterminal_behaves_like_one() {
         };
         slave.write_all(b"a\n").unwrap();
         assert_eq!(read(), b"a\r\n");
-        let before = terminal::make_raw(&pty.slave).unwrap();
+        let before = terminal::make_raw(&pty.slave, Output::AsIs).unwrap();
         slave.write_all(b"b\n").unwrap();
         assert_eq!(read(), b"b\n");
         terminal::restore(&pty.slave, &before).unwrap();
@@ -225,7 +225,10 @@ fn pseudoterminal_behaves_like_one() {
 
         let null = File::open("/dev/null").unwrap();
         assert_eq!(terminal::size(&null), Err(Errno::NOTTY));
-        assert_eq!(terminal::make_raw(&null).unwrap_err(), Errno::NOTTY);
+        assert_eq!(
+            terminal::make_raw(&null, Output::AsIs).unwrap_err(),
+            Errno::NOTTY
+        );
         assert!(!terminal::is_terminal(&null));
     });
 }

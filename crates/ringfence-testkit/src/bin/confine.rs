@@ -23,7 +23,7 @@ mod linux {
     use std::os::fd::AsFd;
     use std::path::Path;
 
-    use ringfence::launch::{self, Command, LaunchError, Options};
+    use ringfence::launch::{self, Command, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
     use ringfence::probe::quick;
     use ringfence_core::origin::{Layer, Source};
@@ -94,8 +94,17 @@ mod linux {
         let mut options = Options::default();
         options.fail_at = setup.fail_at_step();
         options.danger_without = setup.without_step();
+        options.helper = match setup.helper {
+            None => Helping::WherePossible,
+            Some(true) => Helping::Always,
+            Some(false) => Helping::Never,
+        };
         let prepared = launch::prepare(&policy, &plan, &command, options)?;
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
+        let prepared = match &setup.says_yes {
+            Some(hosts) => prepared.asking(std::sync::Arc::new(Somebody(hosts.clone()))),
+            None => prepared,
+        };
         let report = prepared.spawn()?.wait();
         let report = report.unwrap();
         for name in &report.names {
@@ -105,7 +114,35 @@ mod linux {
                 name.moved_to
             );
         }
+        for attempt in &report.network.attempts {
+            eprintln!(
+                "confine: {:?} {}:{} {:?} sent {} received {} ({})",
+                attempt.way,
+                attempt.host,
+                attempt.port,
+                attempt.verdict,
+                attempt.sent,
+                attempt.received,
+                attempt.rule
+            );
+        }
         Ok(report.cause.exit_status())
+    }
+
+    /// Says yes to some hosts, and tells whom it was asked about.
+    #[derive(Debug)]
+    struct Somebody(Vec<String>);
+
+    impl launch::Decider for Somebody {
+        fn decide(&self, destination: &launch::Destination) -> launch::Answer {
+            let asked = destination.to_string();
+            eprintln!("confine: asked about {asked}");
+            if self.0.contains(&asked) {
+                launch::Answer::Allow
+            } else {
+                launch::Answer::Deny
+            }
+        }
     }
 
     fn policy(setup: &Setup) -> Policy {
@@ -172,6 +209,12 @@ mod linux {
         }
         if setup.landlock_engine {
             facts.user_namespaces = Feature::Missing {
+                why: "the test says so".to_owned(),
+                fix: "none".to_owned(),
+            };
+        }
+        if setup.no_listener {
+            facts.seccomp_listener = Feature::Missing {
                 why: "the test says so".to_owned(),
                 fix: "none".to_owned(),
             };

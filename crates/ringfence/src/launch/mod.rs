@@ -4,17 +4,25 @@
 //! cannot allocate, lock, log or panic runs. The caller is never restricted: every act happens in
 //! a child. When any of these stages fails, no code of the command has run.
 
+mod streams;
+pub use streams::{Given, NewTerminal, Size, Stream, Streams};
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
-pub use linux::{Prepared, Running, Signals, prepare, system_bwrap};
+pub use linux::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+    system_bwrap,
+};
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Prepared, Running, Signals, prepare};
+pub use unsupported::{
+    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
+};
 
 use std::ffi::OsString;
 use std::io;
@@ -22,6 +30,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, Step};
+pub use ringfence_gate::Destination;
 pub use ringfence_gate::event::{Attempt, Outcome, Way};
 pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
@@ -282,4 +291,20 @@ pub struct Options {
     /// Skip this step altogether: for tests that show what one layer alone holds.
     #[doc(hidden)]
     pub danger_without: Option<Step>,
+    /// Who sets the session up: for tests that it makes no difference.
+    #[doc(hidden)]
+    pub helper: Helping,
+}
+
+/// Whether a second process helps to set a session up.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Helping {
+    /// On every machine.
+    Always,
+    /// On none.
+    Never,
+    /// Where a processor is free for it.
+    #[default]
+    WherePossible,
 }

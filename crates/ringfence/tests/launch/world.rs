@@ -158,7 +158,13 @@ pub(crate) fn also_as_plain_user(test: &str) {
     let readable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(home.path(), readable.clone()).unwrap();
     let binary = home.path().join("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    // By another program: a copy of our own open descriptor in a child that another test starts
+    // at this moment would keep the file from being run.
+    let copied = std::process::Command::new("cp")
+        .arg(std::env::current_exe().unwrap())
+        .arg(&binary)
+        .status();
+    assert!(copied.unwrap().success());
     std::fs::set_permissions(&binary, readable).unwrap();
     let own = home.path().join("own");
     std::fs::create_dir(&own).unwrap();

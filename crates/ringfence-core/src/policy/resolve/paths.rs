@@ -1,13 +1,13 @@
 //! Which paths the presets, the project and the settings name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Builder, OnAbsent, Paths, Seen, lists};
 use crate::origin::{BuiltIn, Origin};
 use crate::path::AbsPath;
 use crate::policy::lists::{SystemLists, Toolchain};
 use crate::policy::{Access, Found};
-use crate::settings::{GitLevel, Kind, Preset, Tmp};
+use crate::settings::{GitLevel, Kind, Os, Preset, Tmp};
 
 impl Builder<'_> {
     pub(super) fn system_paths(&mut self) {
@@ -82,6 +82,10 @@ impl Builder<'_> {
                 self.listed(path, Access::Read, BuiltIn::Dotfiles);
             }
         }
+        for drive in self.drives() {
+            let origin = Origin::BuiltIn(BuiltIn::Drives);
+            self.rule(drive.as_path(), Access::None, origin, OnAbsent::Skip);
+        }
         for path in lists::SECRETS {
             self.listed(path, Access::None, BuiltIn::Secrets);
         }
@@ -89,6 +93,22 @@ impl Builder<'_> {
             let origin = Origin::BuiltIn(BuiltIn::Secrets);
             self.rule(own.as_path(), Access::None, origin, OnAbsent::Hide);
         }
+    }
+
+    /// The drives of Windows, if this is WSL: files of another system, whose programs `binfmt` would
+    /// start outside.
+    pub(super) fn drives(&self) -> Vec<AbsPath> {
+        let is_wsl = self.place.os == Os::Linux
+            && matches!((self.look)(Path::new(lists::WSL_MARK)), Seen::At(..));
+        if !is_wsl {
+            return Vec::new();
+        }
+        let mounts = ('a'..='z').map(|letter| PathBuf::from(format!("/mnt/{letter}")));
+        let seen = mounts.filter_map(|mount| match (self.look)(&mount) {
+            Seen::At(path, Found::Directory) => Some(path),
+            Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
+        });
+        seen.collect()
     }
 
     /// The caller's home is seen, those of others are not.

@@ -175,7 +175,9 @@ impl Builder<'_> {
         };
         let elsewhere = Origin::BuiltIn(BuiltIn::Homes);
         let runtime = Origin::BuiltIn(BuiltIn::Runtime);
-        if rule.path != *project && (rule.origin == elsewhere || rule.origin == runtime) {
+        let drives = Origin::BuiltIn(BuiltIn::Drives);
+        let around = [elsewhere, runtime, drives].contains(&rule.origin);
+        if rule.path != *project && around {
             return;
         }
         let message = format!(

@@ -1,10 +1,11 @@
 //! Sockets of every kind.
 
-use std::io::Read;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, Protocol, RawProtocol, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -26,6 +27,8 @@ pub(super) fn perform(name: &str, arguments: Arguments<'_>) -> Option<Answer> {
             let address = SocketAddr::from_abstract_name(text(arguments, 0)).unwrap();
             done(UnixStream::connect_addr(&address))
         }
+        "talk" => talk(text(arguments, 0), arguments.get(1..).unwrap_or_default()),
+        "resolve" => resolve(text(arguments, 0)),
         "listen" => done(TcpListener::bind(text(arguments, 0))),
         "serve-itself" => serve_itself(),
         "serve-for" => serve_for(text(arguments, 0), number(arguments, 1)),
@@ -46,6 +49,71 @@ fn tcp(address: &str) -> Answer {
     let mut stream = TcpStream::connect(address)?;
     let mut hello = [0; 5];
     done(stream.read_exact(&mut hello))
+}
+
+/// Says one thing after the other and tells what came back after each; `\\r`, `\\n`, `\\0` and
+/// `\\xNN` are what they are elsewhere.
+fn talk(address: &str, words: Arguments<'_>) -> Answer {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(3)))?;
+    let mut heard = Vec::new();
+    for (index, _) in words.iter().enumerate() {
+        if let Err(error) = stream.write_all(&unescaped(text(words, index))) {
+            heard.extend(format!("<{}>", ringfence_testkit::errno::of(&error)).bytes());
+            break;
+        }
+        let last = index + 1 == words.len();
+        loop {
+            let mut bytes = [0; 4096];
+            match stream.read(&mut bytes) {
+                Ok(0) => {
+                    heard.extend(b"<end>");
+                    break;
+                }
+                Ok(count) => heard.extend(&bytes[..count]),
+                Err(error) => {
+                    heard.extend(format!("<{}>", ringfence_testkit::errno::of(&error)).bytes());
+                    break;
+                }
+            }
+            if !last {
+                break;
+            }
+            // Whoever has more to say does so soon.
+            stream.set_read_timeout(Some(Duration::from_millis(300)))?;
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&heard).into_owned()))
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            out.extend(character.to_string().bytes());
+            continue;
+        }
+        match rest.next().unwrap() {
+            'r' => out.push(b'\r'),
+            'n' => out.push(b'\n'),
+            '0' => out.push(0),
+            'x' => {
+                let digits: String = rest.by_ref().take(2).collect();
+                out.push(u8::from_str_radix(&digits, 16).unwrap());
+            }
+            other => out.extend(other.to_string().bytes()),
+        }
+    }
+    out
+}
+
+fn resolve(name: &str) -> Answer {
+    let found = (name, 0).to_socket_addrs()?;
+    let mut found: Vec<String> = found.map(|address| address.ip().to_string()).collect();
+    found.sort();
+    found.dedup();
+    Ok(Some(found.join(" ")))
 }
 
 fn udp(address: &str) -> Answer {
@@ -84,7 +152,7 @@ fn serve_itself() -> Answer {
     let server = TcpListener::bind("127.0.0.1:0")?;
     let mut client = TcpStream::connect(server.local_addr()?)?;
     let (mut accepted, _from) = server.accept()?;
-    std::io::Write::write_all(&mut accepted, b"hello")?;
+    Write::write_all(&mut accepted, b"hello")?;
     let mut hello = [0; 5];
     done(client.read_exact(&mut hello))
 }
@@ -98,7 +166,7 @@ fn serve_for(address: &str, milliseconds: u64) -> Answer {
     while start.elapsed().as_millis() < u128::from(milliseconds) {
         match server.accept() {
             Ok(_) => came += 1,
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     }
     Ok(Some(came.to_string()))

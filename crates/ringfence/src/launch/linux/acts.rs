@@ -15,7 +15,9 @@ use ringfence_sys::namespaces::{IdMap, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
-use ringfence_sys::{Errno, Subject, capabilities, descriptors, keyring, sockets};
+use ringfence_sys::{
+    Errno, Subject, capabilities, descriptors, keyring, loopback, mounts, sockets,
+};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::stdio::{stderr, stdin, stdout};
 
@@ -42,7 +44,7 @@ pub(super) enum Ready {
     Keyring,
     Landlock(LandlockBuild),
     Limits(Vec<(LimitedResource, Limit)>),
-    /// Joining the network namespace that was begun at birth; its loopback interface is up.
+    /// Bringing up the loopback interface; or joining what a helper did.
     Network,
     Privileges,
     Root(RootBuild),
@@ -53,13 +55,12 @@ pub(super) enum Ready {
 /// What the kernel refused, and which part of an act it was.
 pub(super) type Refused = (u32, Errno);
 
+/// The descriptors that stay open in the first process.
+pub(super) type Kept<'fd> = [BorrowedFd<'fd>; 5];
+
 impl Ready {
     /// Does it, in the child. `keep` are the descriptors that stay open.
-    pub(super) fn carry_out(
-        &self,
-        subject: &Subject,
-        keep: [BorrowedFd<'_>; 4],
-    ) -> Result<(), Refused> {
+    pub(super) fn carry_out(&self, subject: &Subject, keep: Kept<'_>) -> Result<(), Refused> {
         let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
         match self {
             Self::Capabilities => whole(drop_capabilities(subject)),
@@ -73,10 +74,11 @@ impl Ready {
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),
             Self::Limits(limits) => whole(set_limits(subject, limits)),
-            // Only the first process has what there is to join.
-            Self::Network => whole(Err(Errno::INVAL)),
+            Self::Network => whole(loopback::bring_up(subject)),
             Self::Privileges => whole(process::no_new_privs(subject)),
-            Self::Root(build) => build.enter(subject),
+            Self::Root(build) => build
+                .swap(subject)
+                .and_then(|covered| whole(mounts::uncover_root(subject, covered))),
             Self::Seccomp(program, listener) => {
                 whole(load_filter(subject, program, listener.as_ref()))
             }
@@ -138,7 +140,7 @@ fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
 }
 
 /// Closes everything above standard error but what the session itself needs.
-fn close_others(subject: &Subject, keep: [BorrowedFd<'_>; 4]) -> Result<(), Errno> {
+fn close_others(subject: &Subject, keep: Kept<'_>) -> Result<(), Errno> {
     let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
     keep.sort_unstable();
     let mut from = 3;

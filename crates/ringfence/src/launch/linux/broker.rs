@@ -16,6 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use ringfence_core::plan::NetworkNamespace;
 use ringfence_gate::names::Carried;
@@ -26,6 +27,7 @@ use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::Mode;
 use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -33,6 +35,9 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 const LONGEST_ADDRESS: usize = 128;
 /// Connections that may wait for their other end at once.
 const MOST_WAITING: usize = 64;
+
+/// How long anybody else may wait for a connection that is made without a thread of its own.
+const SOON: Duration = Duration::from_millis(1);
 
 /// Answers the calls of one session.
 #[derive(Debug)]
@@ -148,8 +153,11 @@ impl Shared {
         if read_memory(thread, address, address_copy)? != length {
             return Err(Errno::FAULT);
         }
-        let process = process_of(thread)?;
-        let pidfd = pidfd_open(process, PidfdFlags::empty())?;
+        // Most programs that connect have one thread, which is the process.
+        let pidfd = match pidfd_open(thread, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(_) => pidfd_open(process_of(thread)?, PidfdFlags::empty())?,
+        };
         let descriptor = i32::try_from(descriptor).map_err(|_| Errno::BADF)?;
         let socket = pidfd_getfd(&pidfd, descriptor, PidfdGetfdFlags::empty())?;
         let target = self.target(thread, &socket, address_copy)?;
@@ -235,6 +243,12 @@ impl Shared {
         if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
             return self.answer(connection.id, connection.make());
         }
+        // In a network of its own the other end is as near as that of a pipe.
+        if self.network == NetworkNamespace::Own
+            && let Some(result) = connection.make_soon()
+        {
+            return self.answer(connection.id, result);
+        }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             return self.answer(connection.id, Err(Errno::AGAIN));
@@ -254,6 +268,23 @@ impl Shared {
 }
 
 impl Connection {
+    /// Connects to somebody near without waiting for long; `None` if that takes longer.
+    fn make_soon(&self) -> Option<Result<(), Errno>> {
+        if !matches!(self.target, Target::Inet(_) | Target::Inet6(_)) {
+            return None;
+        }
+        let before = sockopt::socket_timeout(&self.socket, Timeout::Send).ok()?;
+        sockopt::set_socket_timeout(&self.socket, Timeout::Send, Some(SOON)).ok()?;
+        let made = self.make();
+        // Whoever was in the middle of connecting goes on with that when asked again.
+        if sockopt::set_socket_timeout(&self.socket, Timeout::Send, before).is_err()
+            || made == Err(Errno::INPROGRESS)
+        {
+            return None;
+        }
+        Some(made)
+    }
+
     fn make(&self) -> Result<(), Errno> {
         match &self.target {
             Target::Inet(address) => connect(&self.socket, address),

@@ -30,7 +30,6 @@ use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, process, signals, 
 use rustix::fs::{MemfdFlags, Mode, fcntl_add_seals, fgetxattr, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::stdio::{stderr, stdin, stdout};
 
 use super::acts::Ready;
 use super::expected::Expected;
@@ -186,11 +185,12 @@ impl Bwrap {
         let laid_out = self.lay_out(inside);
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
-        let listeners = acts.filter_map(|(_, act)| act.listener().or(act.handed_over()));
+        let listeners = acts.filter_map(|(_, act)| act.listener().or_else(|| act.handed_over()));
         let passed = [&inside.failure, &inside.end, &self.own]
             .into_iter()
             .chain(&inside.timeline)
             .chain(listeners)
+            .chain(inside.seat.desk.as_ref().map(|desk| &desk.socket))
             .chain(&laid_out.passed)
             .chain(&self.line.sources);
         let mut outer = Outer {
@@ -216,7 +216,7 @@ impl Bwrap {
         let (greeting, greeting_inside) = sockets::pair()?;
         let (words, words_inside) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut passed = Vec::new();
-        for stream in [stdin(), stdout(), stderr()] {
+        for stream in inside.seat.streams() {
             // A closed stream cannot be passed on; nothing is what comes nearest to it.
             let copy = fcntl_dupfd_cloexec(stream, ABOVE_STANDARD);
             passed.push(copy.or_else(|_| fcntl_dupfd_cloexec(&null, ABOVE_STANDARD))?);

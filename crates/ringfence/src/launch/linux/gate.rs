@@ -173,7 +173,7 @@ impl Opening {
             };
             let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, CARRIER_PORT);
             doors.carrier = Some(listening(carrier, any.into())?);
-            doors.names = Some(bound(names, NAME_SERVICE.into())?);
+            doors.names = Some(bound(names, name_service().into())?);
         }
         for port in &self.plan.loopback_out {
             let Some(socket) = next()? else {
@@ -274,13 +274,22 @@ pub(super) fn hosts(plan: &Plan) -> &Hosts {
     gate.unwrap_or(&Hosts::None)
 }
 
+/// Where names are asked for. A host without that file has programs ask the loopback itself.
+fn name_service() -> SocketAddrV4 {
+    match std::fs::symlink_metadata(RESOLVER) {
+        Ok(_) => NAME_SERVICE,
+        Err(_) => SocketAddrV4::new(Ipv4Addr::LOCALHOST, NAME_SERVICE.port()),
+    }
+}
+
+const RESOLVER: &str = "/etc/resolv.conf";
+
 /// The file that tells programs inside whom to ask for names, by its real name.
 pub(super) fn resolver_file(hosts: &Hosts) -> Option<AbsPath> {
     let Hosts::Directly { .. } = hosts else {
         return None;
     };
-    // A host without one has nobody inside who would look for it.
-    let real: PathBuf = std::fs::canonicalize("/etc/resolv.conf").ok()?;
+    let real: PathBuf = std::fs::canonicalize(RESOLVER).ok()?;
     AbsPath::parse(real).ok()
 }
 

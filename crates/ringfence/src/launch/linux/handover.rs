@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use ringfence_core::plan::{NetworkNamespace, Step};
+use ringfence_core::plan::Step;
 use ringfence_sys::Errno;
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::files::Kind;
@@ -19,7 +19,9 @@ use ringfence_sys::start::StartArea;
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
 use super::gate::{Making, Wanted};
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
+use super::seat::{Desk, Seat, Use};
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
 const MARK: &[u8; 16] = b"ringfence-2nd-1\n";
@@ -37,6 +39,16 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
         Some(timeline) => {
             out.byte(1);
             out.fd(timeline)?;
+        }
+    }
+    match &inside.seat.desk {
+        None => out.byte(0),
+        Some(desk) => {
+            out.byte(1);
+            out.fd(&desk.socket)?;
+            for used in desk.streams {
+                out.byte((used == Use::Terminal).into());
+            }
         }
     }
     out.bytes(inside.directory.to_bytes())?;
@@ -65,8 +77,7 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
-        // bubblewrap made what namespaces there are.
-        network: NetworkNamespace::Shared,
+        hands: Hands::One,
         start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,
@@ -75,6 +86,20 @@ pub(super) fn read(
             0 => None,
             1 => Some(input.fd()?),
             _ => return Err(Errno::BADMSG),
+        },
+        seat: Seat {
+            // Placed when the orders were read.
+            given: [const { None }; 3],
+            desk: match input.byte()? {
+                0 => None,
+                1 => Some(Desk {
+                    socket: input.fd()?,
+                    outer: None,
+                    streams: [input.used()?, input.used()?, input.used()?],
+                    inner: None,
+                }),
+                _ => return Err(Errno::BADMSG),
+            },
         },
         directory: input.string()?,
         programs: input.strings()?,
@@ -318,6 +343,14 @@ impl Reader<'_> {
 
     fn long(&mut self) -> Result<u64, Errno> {
         self.array().map(u64::from_ne_bytes)
+    }
+
+    fn used(&mut self) -> Result<Use, Errno> {
+        match self.byte()? {
+            0 => Ok(Use::Other),
+            1 => Ok(Use::Terminal),
+            _ => Err(Errno::BADMSG),
+        }
     }
 
     fn fd(&mut self) -> Result<OwnedFd, Errno> {

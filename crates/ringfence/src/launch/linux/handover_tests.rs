@@ -83,7 +83,7 @@ fn inside() -> Inside {
     ];
     Inside {
         boundary: Boundary::PidNamespace,
-        network: NetworkNamespace::Shared,
+        hands: Hands::One,
         start: StartArea::of_this_program().unwrap(),
         acts,
         fail_at: Some(Step::Init),
@@ -93,6 +93,15 @@ fn inside() -> Inside {
         environment: StringArray::new(strings(&["A=b\nc", "D="])),
         failure: null(),
         end: null(),
+        seat: Seat {
+            given: [const { None }; 3],
+            desk: Some(Desk {
+                socket: null(),
+                outer: None,
+                streams: [Use::Terminal, Use::Other, Use::Terminal],
+                inner: None,
+            }),
+        },
         timeline: None,
         outer: None,
     }
@@ -118,6 +127,7 @@ fn what_is_read_is_what_was_written() {
     assert_eq!(after.arguments.strings(), before.arguments.strings());
     assert_eq!(after.environment.strings(), before.environment.strings());
     assert!(after.outer.is_none() && after.timeline.is_none());
+    assert_eq!(after.seat.uses(), before.seat.uses());
 }
 
 #[test]
@@ -136,6 +146,7 @@ fn the_numbers_of_descriptors_travel() {
         &before.failure,
         &before.end,
         before.timeline.as_ref().unwrap(),
+        &before.seat.desk.as_ref().unwrap().socket,
     ];
     let expected = expected.map(|fd| fd.as_raw_fd().unsigned_abs());
     assert_eq!(*numbers.borrow(), expected);

@@ -9,9 +9,10 @@
 //! lock, no log, no panic.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use ringfence_core::plan::{NetworkNamespace, Step};
+use ringfence_core::plan::Step;
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
 use ringfence_sys::process::{self, Dumpable};
@@ -20,20 +21,21 @@ use ringfence_sys::signals::{self, Mask, SentBy, SignalFd};
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::start::StartArea;
 use ringfence_sys::wait::{self, Child, Ended};
-use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, mounts};
+use ringfence_sys::{Errno, Pid, Signal, Subject, descriptors, mounts, terminal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 
-use super::acts::Ready;
-use super::network::Making;
+use super::acts::{Kept, Ready};
+use super::helper::{Hands, Help};
+use super::seat::Seat;
 use super::wire;
 
 /// All that the inside of a session needs, laid out before it exists.
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) boundary: Boundary,
-    /// Whether a network namespace is still to be made.
-    pub(super) network: NetworkNamespace,
+    /// Who sets the session up.
+    pub(super) hands: Hands,
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
@@ -46,6 +48,8 @@ pub(super) struct Inside {
     pub(super) failure: OwnedFd,
     /// Says how the command ended.
     pub(super) end: OwnedFd,
+    /// What the command reads and writes, and on which terminal.
+    pub(super) seat: Seat,
     /// Says when each step was done, if somebody wants to know.
     pub(super) timeline: Option<OwnedFd>,
     /// The supervisor's ends of both pipes, if the first process has copies of them at birth.
@@ -74,13 +78,14 @@ impl Inside {
     }
 
     /// The descriptors that stay open in the first process.
-    fn kept(&self) -> [BorrowedFd<'_>; 4] {
+    fn kept(&self) -> Kept<'_> {
         let listener = self.acts.iter().find_map(|(_, act)| act.listener());
         [
             self.failure.as_fd(),
             self.end.as_fd(),
             self.timeline.as_ref().unwrap_or(&self.end).as_fd(),
             listener.unwrap_or(&self.end).as_fd(),
+            self.seat.terminal().unwrap_or(&self.end).as_fd(),
         ]
     }
 
@@ -112,32 +117,25 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         return inside.fail(Step::Namespaces, 0, errno);
     }
     inside.start.forget(subject);
-    let mut network = match inside.network {
-        NetworkNamespace::Own => match Making::begin(subject) {
-            Ok(making) => Some(making),
-            Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
-        },
-        NetworkNamespace::Shared => None,
+    let mut help = match Help::begin(subject, inside.hands) {
+        Ok(help) => help,
+        Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
     };
-    for (step, act) in &inside.acts {
-        if inside.fail_at == Some(*step) {
-            return inside.fail(*step, 0, Errno::IO);
-        }
-        let done = match (act, network.take()) {
-            (Ready::Network, Some(making)) => making.join(subject).map_err(|errno| (0, errno)),
-            (act, rest) => {
-                network = rest;
-                act.carry_out(subject, inside.kept())
-            }
-        };
-        if let Err((detail, errno)) = done {
-            return inside.fail(*step, detail, errno);
-        }
-        inside.mark(*step);
+    // In the new root, whose terminals are the session's own, and before any rule binds.
+    let seated = inside
+        .acts
+        .partition_point(|(step, _)| *step < Step::Descriptors);
+    if let Err(status) = carry_out(subject, inside, 0..seated, &mut help) {
+        return status;
     }
-    if network.is_some() {
-        // Nothing joined it, so the command would have the host's.
-        return inside.fail(Step::Namespaces, 0, Errno::INVAL);
+    if let Err(errno) = inside.seat.take(subject) {
+        return inside.fail(Step::Init, SEAT, errno);
+    }
+    if let Err(status) = carry_out(subject, inside, seated..inside.acts.len(), &mut help) {
+        return status;
+    }
+    if let Err(errno) = help.finish() {
+        return inside.fail(Step::Root, 0, errno);
     }
     let started = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| process::set_dumpable(subject, Dumpable::No))
@@ -171,13 +169,7 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
             return FAILED;
         }
     }
-    // The supervisor reads marks until there are no more, and answers nothing meanwhile.
-    if let Some(timeline) = &inside.timeline
-        && close(subject, timeline.as_raw_fd()).is_err()
-    {
-        return FAILED;
-    }
-    let ended = watch(&command, &signals, inside.end.as_fd());
+    let ended = watch(subject, &command, &signals, inside);
     match inside.boundary {
         Boundary::Descent => end_descendants(),
         Boundary::PidNamespace => end_everyone_else(subject),
@@ -186,6 +178,27 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
         wire::send_end(inside.end.as_fd(), ended);
     }
     0
+}
+
+/// Which part of starting the first process has to do with streams and terminals.
+pub(super) const SEAT: u32 = 1;
+
+/// Carries out some of the acts, in order; an error is the status to end with.
+fn carry_out(
+    subject: &Subject,
+    inside: &Inside,
+    which: Range<usize>,
+    help: &mut Help,
+) -> Result<(), u8> {
+    for (step, act) in inside.acts.get(which).unwrap_or_default() {
+        if inside.fail_at == Some(*step) {
+            return Err(inside.fail(*step, 0, Errno::IO));
+        }
+        let done = help.carry_out(subject, act, inside.kept());
+        done.map_err(|(detail, errno)| inside.fail(*step, detail, errno))?;
+        inside.mark(*step);
+    }
+    Ok(())
 }
 
 /// Makes sure that this process never outlives its supervisor.
@@ -230,7 +243,11 @@ fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
     if inside.fail_at == Some(Step::Command) {
         return inside.fail(Step::Command, 0, Errno::IO);
     }
-    let clean = descriptors::close_from_at_exec(subject, 3).and_then(|()| Mask::EMPTY.restore());
+    let clean = inside
+        .seat
+        .take_foreground(subject)
+        .and_then(|()| descriptors::close_from_at_exec(subject, 3))
+        .and_then(|()| Mask::EMPTY.restore());
     if let Err(errno) = clean {
         return inside.fail(Step::Command, 0, errno);
     }
@@ -252,7 +269,9 @@ fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
 }
 
 /// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.
-fn watch(command: &Child, signals: &SignalFd, end: BorrowedFd<'_>) -> Option<Ended> {
+fn watch(subject: &Subject, command: &Child, signals: &SignalFd, inside: &Inside) -> Option<Ended> {
+    let end = inside.end.as_fd();
+    let on_terminal = inside.seat.terminal().is_some();
     loop {
         let mut watched = [
             PollFd::new(command, PollFlags::IN),
@@ -265,12 +284,18 @@ fn watch(command: &Child, signals: &SignalFd, end: BorrowedFd<'_>) -> Option<End
         let abandoned = watched[2].revents().contains(PollFlags::ERR);
         while let Ok(Some(arrived)) = signals.take() {
             // A terminal's keys reach the command by themselves: it is in the same group.
-            if arrived.sent_by == SentBy::Process {
+            if on_terminal && arrived.signal == Signal::CONT.as_raw() {
+                // The whole group was stopped with it.
+                let _ = terminal::continue_group(subject, command.pid());
+            } else if arrived.sent_by == SentBy::Process {
                 pass_on(command, arrived.signal);
             }
         }
         if let Some(ended) = reap(command) {
             return Some(ended);
+        }
+        if on_terminal && let Ok(Some(signal)) = command.stopped() {
+            wire::send_stopped(end, signal);
         }
         if abandoned {
             return None;

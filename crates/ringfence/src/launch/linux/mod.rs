@@ -10,19 +10,26 @@ mod bwrap;
 mod expected;
 mod gate;
 mod handover;
+mod helper;
 mod init;
 mod links;
-mod network;
+
 mod options;
 mod prepare;
+mod relay;
 mod root;
 mod running;
+mod seat;
 mod second;
+mod served;
 mod streams;
 mod tmp;
 mod wire;
+mod words;
 
 pub use bwrap::system_bwrap;
-pub use prepare::{Prepared, prepare};
+pub use prepare::{Prepared, prepare, prepare_with};
+pub use relay::{Relay, RelayError, Rescue};
 pub use running::{Running, Signals};
 pub(crate) use second::live as live_as_second_stage;
+pub use served::{News, Served};

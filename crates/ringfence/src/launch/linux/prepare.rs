@@ -1,15 +1,14 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
-use ringfence_core::policy::{Access, EnvVerdict, Policy};
+use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
@@ -24,13 +23,16 @@ use super::acts::{LandlockBuild, Ready};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
 use super::gate::{self, Opening};
+use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::root::{self, Text};
 use super::running::Running;
+use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use crate::launch::{Command, Decider, LaunchError, Options, Timeline};
+use super::words::{arguments, directory, environment, programs};
+use crate::launch::{Command, Decider, Given, LaunchError, Options, Timeline};
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -48,6 +50,7 @@ pub struct Prepared {
     timeline: Option<OwnedFd>,
     asked_over: Option<OwnedFd>,
     gate: Option<Opening>,
+    terminal: Option<seat::Outer>,
     bwrap: Option<Bwrap>,
 }
 
@@ -62,16 +65,33 @@ pub fn prepare(
     command: &Command,
     options: Options,
 ) -> Result<Prepared, LaunchError> {
+    prepare_with(policy, plan, command, options, Given::default())
+}
+
+/// The same, with other standard streams than the caller's, with a terminal of the session's own, or
+/// with variables that the policy has no say in.
+///
+/// # Errors
+///
+/// As [`prepare`].
+pub fn prepare_with(
+    policy: &Policy,
+    plan: &Plan,
+    command: &Command,
+    options: Options,
+    given: Given,
+) -> Result<Prepared, LaunchError> {
     if !plan.may_launch() {
         return Err(LaunchError::Gaps {
             gaps: plan.gaps().to_vec(),
         });
     }
     let boundary = boundary(plan.engine())?;
+    let (seat, terminal) = Seat::new(given.streams)?;
     if plan.engine() != Engine::Track {
-        streams::check(policy)?;
+        streams::check(policy, &seat)?;
     }
-    let mut environment = environment(policy, command)?;
+    let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let mut gathered = Gathered::new(policy, plan, &mut environment)?;
     for act in plan.acts() {
@@ -107,17 +127,19 @@ pub fn prepare(
         }
     };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
+    let hands = if own_network {
+        Hands::of(options.helper)
+    } else {
+        Hands::One
+    };
     let inside = Inside {
         boundary,
-        network: if own_network {
-            NetworkNamespace::Own
-        } else {
-            NetworkNamespace::Shared
-        },
+        hands,
         start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
             what: "find the arguments of this program in /proc".to_owned(),
             source: errno.into(),
         })?,
+        seat,
         timeline: timeline_inside,
         acts: gathered.acts,
         fail_at: options.fail_at,
@@ -143,6 +165,7 @@ pub fn prepare(
         timeline,
         asked_over: gathered.asked_over,
         gate: gathered.gate,
+        terminal,
     })
 }
 
@@ -310,9 +333,13 @@ impl Prepared {
         if let Some(bwrap) = self.bwrap.take() {
             return self.spawn_through(bwrap, asked);
         }
+        let at_birth = match self.inside.hands {
+            Hands::One => self.namespaces,
+            // The helper makes the network's.
+            Hands::Two => self.namespaces.difference(Namespaces::NET),
+        };
         let born = Spawn::new(Memory::Copied)
-            // The network's is made beside the root, by `network`.
-            .namespaces(self.namespaces.difference(Namespaces::NET))
+            .namespaces(at_birth)
             .start(&mut self.inside, super::init::live);
         let child = born.map_err(|errno| LaunchError::Act {
             step: crate::launch::StepName(Step::Namespaces),
@@ -330,6 +357,7 @@ impl Prepared {
             tmp,
             timeline,
             asked_over,
+            terminal,
             namespaces,
             gate,
             bwrap: _,
@@ -339,6 +367,7 @@ impl Prepared {
         let acts = inside.release();
         let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
         running.open_gate(gate)?;
+        running.terminal = receive(terminal)?;
         let mut running = running.started(&failure, &acts, &program)?;
         if let Some(socket) = asked_over {
             running.ask(broker(&socket, namespaces)?);
@@ -364,6 +393,7 @@ impl Prepared {
         );
         let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
         running.open_gate(self.gate)?;
+        running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
             running.ask(broker(&socket, self.namespaces)?.also(own));
@@ -373,6 +403,13 @@ impl Prepared {
         }
         Ok(running)
     }
+}
+
+/// Receives the outer end of the session's terminal.
+fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError> {
+    let received = terminal.map(seat::Outer::receive).transpose();
+    let received = received.map_err(|errno| refused("receive the session's terminal", errno))?;
+    Ok(received.flatten())
 }
 
 /// Receives the calls that the filter asks about.
@@ -505,91 +542,6 @@ fn exactly(bound: u64) -> Limit {
         current: Some(bound),
         maximum: Some(bound),
     }
-}
-
-/// The variables that pass and those that are set, as `NAME=VALUE`.
-fn environment(policy: &Policy, command: &Command) -> Result<Vec<CString>, LaunchError> {
-    let rules = policy.environment();
-    let mut out: Vec<CString> = Vec::new();
-    let mut names: Vec<&OsStr> = Vec::new();
-    let mut push = |name: &OsStr, value: &OsStr| {
-        let mut text = Vec::with_capacity(name.len() + value.len() + 1);
-        text.extend_from_slice(name.as_bytes());
-        text.push(b'=');
-        text.extend_from_slice(value.as_bytes());
-        let text = CString::new(text).map_err(|_| LaunchError::Nul { what: "a variable" })?;
-        out.push(text);
-        Ok(())
-    };
-    for (name, value) in &command.environment {
-        // Of two variables with one name programs see the first, so only that one counts.
-        if names.contains(&name.as_os_str()) || name.is_empty() {
-            continue;
-        }
-        names.push(name);
-        // A name that is not text is on nobody's list.
-        let verdict = name.to_str().map(|name| rules.verdict(name));
-        if matches!(verdict, Some(EnvVerdict::Passes(_)))
-            || (verdict.is_none() && policy.only_tracks())
-        {
-            push(name, value)?;
-        }
-    }
-    for (name, value) in rules.set() {
-        push(OsStr::new(name), OsStr::new(&value.value))?;
-    }
-    Ok(out)
-}
-
-fn directory(policy: &Policy, directory: &Path) -> Result<CString, LaunchError> {
-    let hidden = || LaunchError::Directory {
-        directory: directory.to_owned(),
-    };
-    let path = AbsPath::parse(directory).map_err(|_| hidden())?;
-    if policy.files().access(&path).access == Access::None {
-        return Err(hidden());
-    }
-    CString::new(directory.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul {
-        what: "the working directory",
-    })
-}
-
-fn arguments(command: &Command) -> Result<StringArray, LaunchError> {
-    std::iter::once(&command.program)
-        .chain(&command.arguments)
-        .map(|argument| {
-            CString::new(argument.as_bytes()).map_err(|_| LaunchError::Nul {
-                what: "an argument",
-            })
-        })
-        .collect()
-}
-
-/// Where the program may be, in the order in which a shell would look.
-fn programs(command: &Command, environment: &[CString]) -> Result<Vec<CString>, LaunchError> {
-    let nul = |_| LaunchError::Nul {
-        what: "the program's name",
-    };
-    let name = command.program.as_bytes();
-    if name.is_empty() || name.contains(&b'/') {
-        return Ok(vec![CString::new(name).map_err(nul)?]);
-    }
-    let path = environment
-        .iter()
-        .find_map(|variable| variable.to_bytes().strip_prefix(b"PATH="))
-        .unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
-    path.split(|byte| *byte == b':')
-        .map(|directory| {
-            // An empty entry means the working directory.
-            let directory = if directory.is_empty() {
-                b"."
-            } else {
-                directory
-            };
-            let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(name));
-            CString::new(path.as_os_str().as_bytes()).map_err(nul)
-        })
-        .collect()
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {

@@ -19,7 +19,8 @@ use ringfence_core::plan::{Base, Mount, MountKind};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD, Identity};
 use ringfence_sys::mounts::{
-    self, Attributes, Change, Filesystem, Propagation, Reach, mount_setattr, move_mount, open_tree,
+    self, Attributes, Change, CoveredRoot, Filesystem, Propagation, Reach, mount_setattr,
+    move_mount, open_tree,
 };
 use ringfence_sys::{Errno, Subject, process};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -406,12 +407,13 @@ impl RootBuild {
         Some(format!("/{at}"))
     }
 
-    /// Builds the root and enters it. Runs in the child.
+    /// Builds the root and makes it the session's. Runs in the child. The old one must still be
+    /// taken off.
     ///
     /// # Errors
     ///
     /// The kernel's answer, and which mount it was: one more than its index, or zero.
-    pub(super) fn enter(&self, subject: &Subject) -> Result<(), (u32, Errno)> {
+    pub(super) fn swap(&self, subject: &Subject) -> Result<CoveredRoot, (u32, Errno)> {
         // The modes below are meant as they are written.
         let mask = process::set_umask(subject, 0);
         let scratch = self.scratch().map_err(|errno| (0, errno))?;
@@ -425,7 +427,7 @@ impl RootBuild {
                 .mount(subject, root.as_fd(), scratch.as_fd())
                 .map_err(|errno| (number, errno))?;
         }
-        mounts::pivot_root(subject, root.as_fd()).map_err(|errno| (0, errno))
+        mounts::swap_root(subject, root.as_fd()).map_err(|errno| (0, errno))
     }
 
     /// The scratch, with everything in it that anybody will see.

@@ -23,9 +23,9 @@ use super::acts::Ready;
 use super::broker::Broker;
 use super::bwrap::Outside;
 use super::gate::Opening;
-use super::init::Boundary;
+use super::init::{Boundary, SEAT};
 use super::tmp::SessionTmp;
-use super::wire;
+use super::wire::{self, Word};
 use crate::launch::{Cause, LaunchError, NameFound, Network, Report, StepName};
 
 /// How long a first process may take to end its descendants.
@@ -52,6 +52,8 @@ pub struct Running {
     broker: Option<Broker>,
     /// The session has no other network, so with this it has none.
     gate: Option<Gate>,
+    /// The outer end of the session's own terminal.
+    pub(super) terminal: Option<OwnedFd>,
     reaped: bool,
 }
 
@@ -79,6 +81,7 @@ impl Running {
             timeline: Vec::new(),
             broker: None,
             gate: None,
+            terminal: None,
             reaped: false,
         }
     }
@@ -211,7 +214,13 @@ impl Running {
     ///
     /// The kernel's answer; the session has been ended.
     pub fn wait(self) -> io::Result<Report> {
-        self.watch(None)
+        self.watch(None, &mut Nothing)
+    }
+
+    /// Takes the outer end of the session's own terminal, if it has one: what is written to it is
+    /// typed, and what is read from it is shown.
+    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
     }
 
     /// Waits until the session is over, and passes on the signals that ask a program to end.
@@ -223,22 +232,37 @@ impl Running {
     ///
     /// The kernel's answer; the session has been ended.
     pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        self.watch(Some(signals))
+        self.watch(Some(signals), &mut Nothing)
     }
 
-    fn watch(mut self, signals: Option<&Signals>) -> io::Result<Report> {
+    /// Waits until the session is over, and serves something else meanwhile.
+    pub(super) fn watch(
+        mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+    ) -> io::Result<Report> {
         let cause = loop {
             let left = self.time_left();
             if left == Some(Duration::ZERO) {
                 self.kill();
                 break Cause::WallTime;
             }
-            let news = self.sleep(left, signals)?;
+            let patience = beside.patience();
+            if patience == Some(Duration::ZERO) {
+                self.kill();
+                break Cause::Ended;
+            }
+            let sooner = left.into_iter().chain(patience).min();
+            let news = self.sleep(sooner, signals, beside)?;
+            beside.serve(&self)?;
             if let Some(signals) = signals {
                 signals.pass_on(&self)?;
             }
             match news {
-                News::Ended => break self.ended()?,
+                News::Ended => match self.heard()? {
+                    Some(cause) => break cause,
+                    None => beside.stopped(&self)?,
+                },
                 News::Asked => {
                     if let Some(broker) = &self.broker {
                         broker.serve();
@@ -274,11 +298,16 @@ impl Running {
     }
 
     /// Sleeps until something happens.
-    fn sleep(&self, left: Option<Duration>, signals: Option<&Signals>) -> io::Result<News> {
+    fn sleep(
+        &self,
+        left: Option<Duration>,
+        signals: Option<&Signals>,
+        beside: &dyn Beside,
+    ) -> io::Result<News> {
         let timeout = left.map(timespec);
         let first = PollFd::new(&self.first, PollFlags::IN);
         // What is not there is watched as the first process once more.
-        let mut watched = [
+        let mut watched = vec![
             first.clone(),
             self.end
                 .as_ref()
@@ -292,11 +321,14 @@ impl Running {
                 |signals| PollFd::new(&signals.0, PollFlags::IN),
             ),
         ];
+        beside.watched(&mut watched);
         match poll(&mut watched, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let [first, end, broker, _] = watched.map(|watched| watched.revents());
+        let mut ready = watched.iter().map(PollFd::revents);
+        let mut next = || ready.next().unwrap_or(PollFlags::empty());
+        let (first, end, broker) = (next(), next(), next());
         Ok(if !first.is_empty() || !end.is_empty() {
             News::Ended
         } else if broker.contains(PollFlags::IN) {
@@ -314,22 +346,58 @@ impl Running {
     }
 
     /// How the command ended. By the time it says so, nothing else is left in the session.
-    fn ended(&mut self) -> io::Result<Cause> {
+    ///
+    /// `None` if it was only stopped.
+    fn heard(&mut self) -> io::Result<Option<Cause>> {
         let message = match &self.end {
-            Some(end) => wire::receive_end(end)?,
+            Some(end) => wire::receive_word(end)?,
             None => None,
         };
-        Ok(match message {
-            Some(Ended::Exited(status)) => Cause::Exited { status },
-            Some(Ended::Killed { signal }) => Cause::Killed { signal },
+        Ok(Some(match message {
+            Some(Word::Ended(Ended::Exited(status))) => Cause::Exited { status },
+            Some(Word::Ended(Ended::Killed { signal })) => Cause::Killed { signal },
+            Some(Word::Stopped(_)) => return Ok(None),
             None => Cause::Ended,
-        })
+        }))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// What a supervisor serves beside the session itself.
+///
+/// Nothing here may wait: the session's own end, its limits and its broker would wait with it.
+pub(super) trait Beside {
+    /// Adds what there is to wait for.
+    fn watched<'a>(&'a self, watched: &mut Vec<PollFd<'a>>);
+    /// How long until the session is to be ended, if it is.
+    fn patience(&self) -> Option<Duration>;
+    /// Does what can be done now.
+    fn serve(&mut self, session: &Running) -> io::Result<()>;
+    /// The command was stopped.
+    fn stopped(&mut self, session: &Running) -> io::Result<()>;
+}
+
+/// Nothing else to serve.
+struct Nothing;
+
+impl Beside for Nothing {
+    fn watched<'a>(&'a self, _watched: &mut Vec<PollFd<'a>>) {}
+
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
+    fn serve(&mut self, _session: &Running) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stopped(&mut self, _session: &Running) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -389,7 +457,7 @@ impl Signals {
     }
 }
 
-fn timespec(duration: Duration) -> Timespec {
+pub(super) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: duration.subsec_nanos().into(),
@@ -407,6 +475,10 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
         (Step::Command, 1, Errno::NOENT | Errno::NOTDIR) => {
             LaunchError::NotFound { program: program() }
         }
+        (Step::Init, SEAT, _) => LaunchError::Prepare {
+            what: "give the command its streams and its terminal".to_owned(),
+            source,
+        },
         (Step::Command, 1, _) => LaunchError::NotExecutable {
             program: program(),
             source,

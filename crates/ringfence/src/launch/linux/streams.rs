@@ -12,17 +12,19 @@ use ringfence_sys::Errno;
 use ringfence_sys::files::{self, Kind};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::net::{AddressFamily, SocketType, getpeername, sockopt};
-use rustix::stdio::{stderr, stdin, stdout};
 
+use super::seat::{Seat, Use};
 use crate::launch::LaunchError;
 
 /// Refuses a stream that would lead out.
-pub(super) fn check(policy: &Policy) -> Result<(), LaunchError> {
-    for (name, stream) in [
-        ("standard input", stdin()),
-        ("standard output", stdout()),
-        ("standard error", stderr()),
-    ] {
+pub(super) fn check(policy: &Policy, seat: &Seat) -> Result<(), LaunchError> {
+    let names = ["standard input", "standard output", "standard error"];
+    let streams = seat.streams().into_iter().zip(seat.uses());
+    for (name, (stream, used)) in names.into_iter().zip(streams) {
+        if used == Use::Terminal {
+            // What is there now is replaced by the session's own.
+            continue;
+        }
         match danger(stream, policy.network().mode()) {
             // A closed stream leads nowhere.
             Ok(None) | Err(Errno::BADF) => {}

@@ -15,19 +15,37 @@ const BYTES: usize = 4;
 const MARK: [u8; 2] = *b"rf";
 const EXITED: u8 = 0;
 const KILLED: u8 = 1;
+const STOPPED: u8 = 2;
+
+/// What a first process says about the command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Word {
+    /// It is over, and nothing is left of it.
+    Ended(Ended),
+    /// This signal has stopped it; only sessions with a terminal of their own tell.
+    Stopped(i32),
+}
 
 /// Sends how the command ended. Nothing can be done if the supervisor is gone.
 pub(super) fn send_end(pipe: BorrowedFd<'_>, ended: Ended) {
-    let (manner, number) = match ended {
-        Ended::Exited(status) => (EXITED, status),
-        Ended::Killed { signal } => (KILLED, signal.to_le_bytes()[0]),
-    };
+    match ended {
+        Ended::Exited(status) => send(pipe, EXITED, status),
+        Ended::Killed { signal } => send(pipe, KILLED, signal.to_le_bytes()[0]),
+    }
+}
+
+/// Says that a signal has stopped the command.
+pub(super) fn send_stopped(pipe: BorrowedFd<'_>, signal: i32) {
+    send(pipe, STOPPED, signal.to_le_bytes()[0]);
+}
+
+fn send(pipe: BorrowedFd<'_>, manner: u8, number: u8) {
     let message = [MARK[0], MARK[1], manner, number];
     let _ = retry_on_intr(|| write(pipe, &message));
 }
 
-/// Reads how the command ended; `None` if the first process went without a word.
-pub(super) fn receive_end(pipe: impl AsFd) -> Result<Option<Ended>, Errno> {
+/// Reads what is said about the command; `None` if the first process went without a word.
+pub(super) fn receive_word(pipe: impl AsFd) -> Result<Option<Word>, Errno> {
     let mut message = [0; BYTES];
     let count = retry_on_intr(|| read(pipe.as_fd(), &mut message))?;
     let [m0, m1, manner, number] = message;
@@ -35,10 +53,11 @@ pub(super) fn receive_end(pipe: impl AsFd) -> Result<Option<Ended>, Errno> {
         return Ok(None);
     }
     Ok(match manner {
-        EXITED => Some(Ended::Exited(number)),
-        KILLED => Some(Ended::Killed {
+        EXITED => Some(Word::Ended(Ended::Exited(number))),
+        KILLED => Some(Word::Ended(Ended::Killed {
             signal: i32::from(number),
-        }),
+        })),
+        STOPPED => Some(Word::Stopped(i32::from(number))),
         _ => None,
     })
 }

@@ -1,0 +1,513 @@
+//! Commands of a sandbox, in the manner of [`std::process::Command`].
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use crate::launch::{
+    self, Decider, Given, LaunchError, NewTerminal, Options, Report, Size, Stream, Streams,
+};
+use crate::sandbox::{Sandbox, SandboxError};
+use crate::session::Running;
+
+/// How much of each stream [`Command::output`] keeps unless told otherwise.
+const KEPT: usize = 16 << 20;
+
+/// Why a command was not started. When this is returned, none of its code has run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The launch failed.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The policy cannot be enforced any more.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// A stream could not be opened.
+    #[error("a stream could not be opened")]
+    Stream(#[source] io::Error),
+    /// It was started, and could not be waited for; the session has been ended.
+    #[error("the session could not be waited for")]
+    Wait(#[source] io::Error),
+}
+
+/// What a standard stream of a command is.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::Stdio;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let log = Stdio::from(std::fs::File::open("/dev/null")?);
+/// let captured = Stdio::piped();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Stdio(Wanted);
+
+#[derive(Debug)]
+enum Wanted {
+    File(OwnedFd),
+    Inherit,
+    Null,
+    Pipe,
+}
+
+impl Stdio {
+    /// The caller's own.
+    pub fn inherit() -> Self {
+        Self(Wanted::Inherit)
+    }
+
+    /// Nothing: `/dev/null`.
+    pub fn null() -> Self {
+        Self(Wanted::Null)
+    }
+
+    /// A pipe, whose other end [`Running`] has.
+    pub fn piped() -> Self {
+        Self(Wanted::Pipe)
+    }
+}
+
+impl From<OwnedFd> for Stdio {
+    fn from(file: OwnedFd) -> Self {
+        Self(Wanted::File(file))
+    }
+}
+
+impl From<File> for Stdio {
+    fn from(file: File) -> Self {
+        Self(Wanted::File(file.into()))
+    }
+}
+
+/// A command to be run in a sandbox; see [`Sandbox::command`].
+///
+/// It is used as [`std::process::Command`] is, with four differences. The policy decides which of the
+/// caller's variables pass; those set here pass in any case. It starts in the project unless told
+/// otherwise. It may have a terminal of its own ([`pty`](Self::pty)). And whoever waits for it gets a
+/// [`Report`] instead of a plain status.
+///
+/// Streams that are files and pipes are used up by the first [`spawn`](Self::spawn).
+#[derive(Debug)]
+pub struct Command {
+    sandbox: Sandbox,
+    program: OsString,
+    arguments: Vec<OsString>,
+    directory: Option<PathBuf>,
+    inherit: Inherit,
+    removed: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+    streams: [Option<Stdio>; 3],
+    terminal: Option<Size>,
+    decider: Option<Arc<dyn Decider>>,
+    kept: usize,
+}
+
+/// Whether the caller's variables are offered to the policy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Inherit {
+    Nothing,
+    Variables,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Output {
+    /// How it ended.
+    pub report: Report,
+    /// What it printed, as far as it was kept.
+    pub stdout: Vec<u8>,
+    /// What it complained about, as far as it was kept.
+    pub stderr: Vec<u8>,
+    /// Whether there was more than was kept.
+    pub truncated: bool,
+}
+
+impl Command {
+    pub(crate) fn new(sandbox: Sandbox, program: &OsStr) -> Self {
+        Self {
+            sandbox,
+            program: program.to_owned(),
+            arguments: Vec::new(),
+            directory: None,
+            inherit: Inherit::Variables,
+            removed: Vec::new(),
+            variables: Vec::new(),
+            streams: [const { None }; 3],
+            terminal: None,
+            decider: None,
+            kept: KEPT,
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(&mut self, arguments: impl IntoIterator<Item = S>) -> &mut Self {
+        for argument in arguments {
+            self.arg(argument);
+        }
+        self
+    }
+
+    /// Sets a variable, whatever the policy says of the caller's own.
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        let name = name.as_ref().to_owned();
+        self.removed.retain(|removed| *removed != name);
+        self.variables.push((name, value.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets variables.
+    pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        &mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> &mut Self {
+        for (name, value) in variables {
+            self.env(name, value);
+        }
+        self
+    }
+
+    /// Takes a variable away.
+    pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
+        let name = name.as_ref().to_owned();
+        self.variables.retain(|(set, _)| *set != name);
+        self.removed.push(name);
+        self
+    }
+
+    /// Takes every variable away but those that are set from here on and those of the policy.
+    pub fn env_clear(&mut self) -> &mut Self {
+        self.variables.clear();
+        self.inherit = Inherit::Nothing;
+        self
+    }
+
+    /// Where it starts. Without this it starts in the project.
+    pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Self {
+        self.directory = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Its standard input. Without this it is the caller's, and nothing with
+    /// [`output`](Self::output).
+    pub fn stdin(&mut self, stream: Stdio) -> &mut Self {
+        self.streams[0] = Some(stream);
+        self
+    }
+
+    /// Its standard output. Without this it is the caller's, and a pipe with
+    /// [`output`](Self::output).
+    pub fn stdout(&mut self, stream: Stdio) -> &mut Self {
+        self.streams[1] = Some(stream);
+        self
+    }
+
+    /// Its standard error. Without this it is the caller's, and a pipe with
+    /// [`output`](Self::output).
+    pub fn stderr(&mut self, stream: Stdio) -> &mut Self {
+        self.streams[2] = Some(stream);
+        self
+    }
+
+    /// Gives it a terminal of its own. Every stream that is not set is that terminal, and
+    /// [`Running::terminal`] is its other end.
+    ///
+    /// ```no_run
+    /// # use ringfence::{Policy, Sandbox, Size};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = Sandbox::new(Policy::terminal("."))?;
+    /// let size = Size { rows: 40, columns: 120 };
+    /// let mut session = sandbox.command("bash").arg("-l").pty(size).spawn()?;
+    /// let screen = session.terminal.take();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pty(&mut self, size: Size) -> &mut Self {
+        self.terminal = Some(size);
+        self
+    }
+
+    /// Has somebody asked about hosts that the policy does not list, while the connection is held.
+    ///
+    /// Only where the policy lists hosts at all is there a network to ask about. Silence means no.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// use ringfence::launch::{Answer, Decider, Destination};
+    /// # use ringfence::{Policy, Sandbox};
+    ///
+    /// #[derive(Debug)]
+    /// struct Colleague;
+    ///
+    /// impl Decider for Colleague {
+    ///     fn decide(&self, destination: &Destination) -> Answer {
+    ///         if destination.to_string() == "docs.rs:443" { Answer::Allow } else { Answer::Deny }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = Sandbox::new(Policy::agent(".").host("crates.io"))?;
+    /// let report = sandbox.command("cargo").arg("doc").asking(Arc::new(Colleague)).status()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn asking(&mut self, decider: Arc<dyn Decider>) -> &mut Self {
+        self.decider = Some(decider);
+        self
+    }
+
+    /// How many bytes of each stream [`output`](Self::output) keeps. What comes after them is read
+    /// and forgotten, so that a flood neither fills the caller's memory nor makes the command wait.
+    pub fn keep(&mut self, bytes: usize) -> &mut Self {
+        self.kept = bytes;
+        self
+    }
+
+    /// Starts it. The session is served by a thread of its own until it is over, whether or not
+    /// anybody waits.
+    ///
+    /// # Errors
+    ///
+    /// On any [`SpawnError`] no code of the command has run, and nothing is left.
+    pub fn spawn(&mut self) -> Result<Running, SpawnError> {
+        self.spawn_with(Wanted::Inherit, || Wanted::Inherit)
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn), and [`SpawnError::Wait`].
+    ///
+    /// ```no_run
+    /// # use ringfence::{Policy, Sandbox};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let report = sandbox.command("cargo").arg("check").status()?;
+    /// assert!(report.success(), "{:?}", report.cause);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn status(&mut self) -> Result<Report, SpawnError> {
+        self.spawn()?.wait().map_err(SpawnError::Wait)
+    }
+
+    /// Runs it to its end and keeps what it prints; see [`keep`](Self::keep).
+    ///
+    /// # Errors
+    ///
+    /// As [`status`](Self::status).
+    pub fn output(&mut self) -> Result<Output, SpawnError> {
+        let (mut running, mut streams) = self.spawn_capturing()?;
+        // Nothing survives the session, so both streams end with it.
+        read_all(&mut streams).map_err(SpawnError::Wait)?;
+        let report = running.wait().map_err(SpawnError::Wait)?;
+        Ok(Output::new(report, streams))
+    }
+
+    /// Starts it with both streams to be read.
+    pub(crate) fn spawn_capturing(&mut self) -> Result<(Running, [Captured; 2]), SpawnError> {
+        let kept = self.kept;
+        let mut running = self.spawn_with(Wanted::Null, || Wanted::Pipe)?;
+        running.stdin = None;
+        let stdout = running.stdout.take().map(OwnedFd::from);
+        let stderr = running.stderr.take().map(OwnedFd::from);
+        let streams = [Captured::new(stdout, kept), Captured::new(stderr, kept)];
+        Ok((running, streams))
+    }
+
+    fn spawn_with(
+        &mut self,
+        input: Wanted,
+        other: impl Fn() -> Wanted,
+    ) -> Result<Running, SpawnError> {
+        let walls = self.sandbox.walls()?;
+        let project = walls.place.project.as_path();
+        let command = launch::Command {
+            program: self.program.clone(),
+            arguments: self.arguments.clone(),
+            directory: match &self.directory {
+                None => project.to_owned(),
+                Some(directory) => project.join(directory),
+            },
+            environment: self.offered(),
+        };
+        let wanted = [input, other(), other()];
+        let mut ends = [const { None }; 3];
+        let mut streams = [const { Stream::Inherited }; 3];
+        for (number, ((stream, end), default)) in
+            streams.iter_mut().zip(&mut ends).zip(wanted).enumerate()
+        {
+            let asked = self.streams.get_mut(number).and_then(Option::take);
+            let asked = match (asked, self.terminal) {
+                (Some(Stdio(asked)), _) => asked,
+                (None, Some(_)) => {
+                    *stream = Stream::Terminal;
+                    continue;
+                }
+                (None, None) => default,
+            };
+            *stream = open(asked, number, end).map_err(SpawnError::Stream)?;
+        }
+        let [input, output, error] = streams;
+        let given = Given {
+            streams: Streams {
+                input,
+                output,
+                error,
+                terminal: self.terminal.map(NewTerminal::new),
+            },
+            variables: self.variables.clone(),
+        };
+        let prepared = launch::prepare_with(
+            &walls.policy,
+            &walls.plan,
+            &command,
+            Options::default(),
+            given,
+        )?;
+        let prepared = match &self.decider {
+            Some(decider) => prepared.asking(Arc::clone(decider)),
+            None => prepared,
+        };
+        Ok(Running::new(prepared.serve()?, ends))
+    }
+
+    /// The caller's variables, as far as they are offered.
+    fn offered(&self) -> Vec<(OsString, OsString)> {
+        if self.inherit == Inherit::Nothing {
+            return Vec::new();
+        }
+        std::env::vars_os()
+            .filter(|(name, _)| !self.removed.contains(name))
+            .collect()
+    }
+}
+
+/// Opens a stream; the caller's end of a pipe goes to `end`.
+fn open(wanted: Wanted, number: usize, end: &mut Option<OwnedFd>) -> io::Result<Stream> {
+    Ok(match wanted {
+        Wanted::File(file) => Stream::Given(file),
+        Wanted::Inherit => Stream::Inherited,
+        Wanted::Null => {
+            let null = File::options().read(true).write(true).open("/dev/null")?;
+            Stream::Given(null.into())
+        }
+        Wanted::Pipe => {
+            // Both are closed by exec in whatever the caller starts besides.
+            let (reader, writer) = io::pipe()?;
+            let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
+            let (inner, outer) = if number == 0 {
+                (reader, writer)
+            } else {
+                (writer, reader)
+            };
+            *end = Some(outer);
+            Stream::Given(inner)
+        }
+    })
+}
+
+impl Output {
+    pub(crate) fn new(report: Report, streams: [Captured; 2]) -> Self {
+        let [stdout, stderr] = streams;
+        Self {
+            report,
+            truncated: stdout.more || stderr.more,
+            stdout: stdout.bytes,
+            stderr: stderr.bytes,
+        }
+    }
+}
+
+/// A stream that is read to its end and kept in part.
+pub(crate) struct Captured {
+    pub(crate) source: Option<OwnedFd>,
+    bytes: Vec<u8>,
+    kept: usize,
+    more: bool,
+}
+
+impl Captured {
+    fn new(source: Option<OwnedFd>, kept: usize) -> Self {
+        Self {
+            source,
+            bytes: Vec::new(),
+            kept,
+            more: false,
+        }
+    }
+
+    /// Keeps what fits.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let room = self.kept - self.bytes.len();
+        let fits = bytes.get(..bytes.len().min(room)).unwrap_or_default();
+        self.bytes.extend_from_slice(fits);
+        self.more |= fits.len() < bytes.len();
+    }
+
+    /// Reads once: something is there, or the other end is closed.
+    fn read(&mut self, chunk: &mut [u8]) -> io::Result<()> {
+        let Some(source) = &self.source else {
+            return Ok(());
+        };
+        match rustix::io::read(source, &mut *chunk) {
+            Ok(0) => self.source = None,
+            Ok(count) => self.take(chunk.get(..count).unwrap_or_default()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
+    }
+}
+
+fn read_all(streams: &mut [Captured; 2]) -> io::Result<()> {
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let open: Vec<usize> = (0..streams.len())
+            .filter(|index| streams.get(*index).is_some_and(|one| one.source.is_some()))
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let mut watched: Vec<PollFd<'_>> = streams
+            .iter()
+            .filter_map(|one| {
+                Some(PollFd::from_borrowed_fd(
+                    one.source.as_ref()?.as_fd(),
+                    PollFlags::IN,
+                ))
+            })
+            .collect();
+        match poll(&mut watched, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let ready: Vec<bool> = watched
+            .iter()
+            .map(|one| !one.revents().is_empty())
+            .collect();
+        for (index, ready) in open.into_iter().zip(ready) {
+            if let Some(stream) = streams.get_mut(index).filter(|_| ready) {
+                stream.read(&mut chunk)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A session with somebody to serve it, whether or not anybody waits for it.
+//!
+//! A running session asks: its connections are made by the supervisor, its limits are the
+//! supervisor's to keep, and its first process lives only as long as the thread that started it. A
+//! program that embeds ringfence has threads that come and go and that wait when it suits them, so
+//! each session gets a thread of its own that starts it and stays with it. A thread for all sessions
+//! would make each of them wait for the slowest answer of another; a process would have to be
+//! somebody's child and would outlive whoever holds the handle.
+//!
+//! The thread has all signals blocked, so no handler of the program ever runs on it, and a stack of
+//! modest size. It ends with the session.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ringfence_sys::Signal;
+use ringfence_sys::signals::Mask;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::prepare::Prepared;
+use super::running::{Beside, Running};
+use crate::launch::{LaunchError, Report};
+
+/// Enough for a poll loop, and for building a report.
+const STACK: usize = 256 << 10;
+
+/// What a holder asks of a session.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    End,
+    Signal(Signal),
+}
+
+/// What a session tells its holder.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum News {
+    /// It is over. Nothing comes after this.
+    Ended(io::Result<Report>),
+    /// The command was stopped by a signal; only sessions with a terminal of their own tell.
+    Stopped,
+}
+
+/// A session that is served. Dropping it ends the session, and waits until nothing is left of it.
+#[derive(Debug)]
+pub struct Served {
+    orders: Sender<Order>,
+    /// Wakes the thread.
+    bell: OwnedFd,
+    news: Receiver<News>,
+    /// Closed by the thread when it has told everything.
+    over: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+    id: i32,
+    terminal: Option<OwnedFd>,
+}
+
+/// What is known as soon as the command runs.
+struct Started {
+    id: i32,
+    terminal: Option<OwnedFd>,
+}
+
+impl Prepared {
+    /// Starts the session on a thread of its own and returns once the command runs.
+    ///
+    /// The calling process is not restricted and may have threads; the calling thread may end.
+    ///
+    /// # Errors
+    ///
+    /// On any [`LaunchError`] no code of the command has run, and nothing is left.
+    pub fn serve(self) -> Result<Served, LaunchError> {
+        let refused = |what: &str, source: io::Error| LaunchError::Prepare {
+            what: what.to_owned(),
+            source,
+        };
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = eventfd(0, flags).map_err(|errno| refused("make a bell", errno.into()))?;
+        let heard = bell
+            .try_clone()
+            .map_err(|error| refused("make a bell", error))?;
+        let (over, open) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("open a pipe", errno.into()))?;
+        let (orders, received) = channel();
+        let (told, news) = channel();
+        let (started, starts) = channel();
+        let control = Control {
+            bell: heard,
+            orders: received,
+            news: told,
+            patience: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("ringfence".to_owned())
+            .stack_size(STACK)
+            .spawn(move || {
+                // A thread without it would only run handlers that another could run as well.
+                let _ = Mask::block_all();
+                match self.spawn() {
+                    Err(refusal) => {
+                        let _ = started.send(Err(refusal));
+                    }
+                    Ok(mut running) => {
+                        let begun = Started {
+                            id: running.id(),
+                            terminal: running.take_terminal(),
+                        };
+                        // Whoever is not there any more has ended the session by that.
+                        let _ = started.send(Ok(begun));
+                        live(running, control);
+                    }
+                }
+                drop(open);
+            })
+            .map_err(|error| refused("start a thread", error))?;
+        let begun = starts.recv().unwrap_or_else(|_| {
+            let source = io::Error::other("the thread that serves it has ended");
+            Err(refused("start the session", source))
+        });
+        match begun {
+            Ok(Started { id, terminal }) => Ok(Served {
+                orders,
+                bell,
+                news,
+                over,
+                thread: Some(thread),
+                id,
+                terminal,
+            }),
+            Err(refusal) => {
+                // It has nothing left to do.
+                let _ = thread.join();
+                Err(refusal)
+            }
+        }
+    }
+}
+
+fn live(running: Running, mut control: Control) {
+    let report = running.watch(None, &mut control);
+    let _ = control.news.send(News::Ended(report));
+}
+
+impl Served {
+    /// The number of the session's first process on this host.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Takes the outer end of the session's own terminal, if it has one.
+    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
+    }
+
+    /// Asks for the session's end; its report comes as [`News`].
+    pub fn end(&self) {
+        self.order(Order::End);
+    }
+
+    /// Sends a signal to the command.
+    pub fn signal(&self, signal: Signal) {
+        self.order(Order::Signal(signal));
+    }
+
+    fn order(&self, order: Order) {
+        // A session that is over takes no orders.
+        if self.orders.send(order).is_ok() {
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Waits for the next news; `None` when there will be none.
+    pub fn next(&self) -> Option<News> {
+        self.news.recv().ok()
+    }
+
+    /// The next news, if there are any now.
+    pub fn try_next(&self) -> Option<News> {
+        self.news.try_recv().ok()
+    }
+}
+
+impl AsFd for Served {
+    /// Readable once the session is over and has told everything.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.over.as_fd()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.end();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has dropped its session, which ended it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's side.
+#[derive(Debug)]
+struct Control {
+    bell: OwnedFd,
+    orders: Receiver<Order>,
+    news: Sender<News>,
+    patience: Option<Duration>,
+}
+
+impl Beside for Control {
+    fn watched<'a>(&'a self, watched: &mut Vec<PollFd<'a>>) {
+        watched.push(PollFd::new(&self.bell, PollFlags::IN));
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
+    fn serve(&mut self, session: &Running) -> io::Result<()> {
+        // It only wakes; the orders say why.
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Signal(signal)) => {
+                    // It may have ended in this very moment.
+                    let _ = session.signal(signal);
+                }
+                Ok(Order::End) | Err(TryRecvError::Disconnected) => {
+                    self.patience = Some(Duration::ZERO);
+                    return Ok(());
+                }
+                Err(TryRecvError::Empty) => return Ok(()),
+            }
+        }
+    }
+
+    fn stopped(&mut self, _session: &Running) -> io::Result<()> {
+        let _ = self.news.send(News::Stopped);
+        Ok(())
+    }
+}

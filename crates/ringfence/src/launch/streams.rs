@@ -1,0 +1,98 @@
+//! What a command gets as standard input, output and error, and as its terminal.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+
+use rustix::termios::Termios;
+
+/// What a command gets from its caller besides its policy.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Its standard streams, and its terminal.
+    pub streams: Streams,
+    /// Variables that it gets whatever the policy says of the caller's own.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl From<Streams> for Given {
+    fn from(streams: Streams) -> Self {
+        Self {
+            streams,
+            variables: Vec::new(),
+        }
+    }
+}
+
+/// One of the three standard streams.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub enum Stream {
+    /// This one, and nobody else keeps it open on our side.
+    Given(OwnedFd),
+    /// The caller's own.
+    #[default]
+    Inherited,
+    /// The session's terminal; without one, what is inherited.
+    Terminal,
+}
+
+/// The three standard streams, and the terminal of a session that has one of its own.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// Standard input.
+    pub input: Stream,
+    /// Standard output.
+    pub output: Stream,
+    /// Standard error.
+    pub error: Stream,
+    /// The terminal that the session gets, if any. It controls the session whatever the streams are:
+    /// `/dev/tty` is this one.
+    pub terminal: Option<NewTerminal>,
+}
+
+impl Streams {
+    /// All three from a terminal of the session's own.
+    pub fn terminal(terminal: NewTerminal) -> Self {
+        Self {
+            input: Stream::Terminal,
+            output: Stream::Terminal,
+            error: Stream::Terminal,
+            terminal: Some(terminal),
+        }
+    }
+}
+
+/// How a session's own terminal begins.
+#[derive(Clone, Debug)]
+pub struct NewTerminal {
+    /// How large it is.
+    pub size: Size,
+    /// Its modes; `None` for those of a new terminal.
+    pub(crate) modes: Option<Termios>,
+}
+
+impl NewTerminal {
+    /// A terminal of this size, with the modes of a new one.
+    pub fn new(size: Size) -> Self {
+        Self { size, modes: None }
+    }
+}
+
+/// How large a terminal is, in characters.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Size {
+    /// Lines of text.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+impl Default for Size {
+    /// The size that terminals always had.
+    fn default() -> Self {
+        Self {
+            rows: 24,
+            columns: 80,
+        }
+    }
+}

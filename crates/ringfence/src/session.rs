@@ -1,0 +1,307 @@
+//! A session in the hands of the program that started it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::launch::{Cause, News, Report, Served, Size};
+
+/// Something that happened to a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// It is over; nothing comes after this.
+    Ended(Box<Report>),
+    /// A signal has stopped the command; [`Running::signal`] with [`Signal::CONT`] continues it. Only
+    /// sessions with a terminal of their own tell.
+    Stopped,
+}
+
+/// A session that runs: a command and all it has started.
+///
+/// Dropping it ends the session, and returns when nothing is left of it. The session does not need
+/// anybody to wait: a thread of its own serves it. When the program that holds it ends, for whatever
+/// reason, so does the session.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::io::Read;
+/// use ringfence::{Policy, Sandbox, Stdio};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::agent("."))?;
+/// let mut session = sandbox.command("make").stdout(Stdio::piped()).spawn()?;
+/// let mut text = String::new();
+/// if let Some(mut stdout) = session.stdout.take() {
+///     stdout.read_to_string(&mut text)?;
+/// }
+/// let report = session.wait()?;
+/// println!("{text}{:?}", report.cause);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Running {
+    /// The other end of its standard input, if that is a pipe.
+    pub stdin: Option<ChildStdin>,
+    /// The other end of its standard output, if that is a pipe.
+    pub stdout: Option<ChildStdout>,
+    /// The other end of its standard error, if that is a pipe.
+    pub stderr: Option<ChildStderr>,
+    /// The other end of its terminal, if it has one of its own.
+    pub terminal: Option<Terminal>,
+    size: Option<OwnedFd>,
+    served: Served,
+    /// What was heard while somebody waited for the end.
+    unread: VecDeque<Event>,
+    report: Option<Report>,
+}
+
+impl Running {
+    pub(crate) fn new(mut served: Served, ends: [Option<OwnedFd>; 3]) -> Self {
+        let [stdin, stdout, stderr] = ends;
+        let terminal = served.take_terminal();
+        Self {
+            stdin: stdin.map(ChildStdin::from),
+            stdout: stdout.map(ChildStdout::from),
+            stderr: stderr.map(ChildStderr::from),
+            // Whoever takes the terminal away can still be told a new size by us.
+            size: terminal.as_ref().and_then(|end| end.try_clone().ok()),
+            terminal: terminal.map(|end| Terminal(File::from(end))),
+            served,
+            unread: VecDeque::new(),
+            report: None,
+        }
+    }
+
+    /// The number of the session's first process on this host, for display. It is a child of the
+    /// calling process that only this handle waits for.
+    pub fn id(&self) -> i32 {
+        self.served.id()
+    }
+
+    /// Waits until the session is over. Standard input is closed first, as with
+    /// [`std::process::Child::wait`].
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait(&mut self) -> io::Result<Report> {
+        self.stdin = None;
+        while self.report.is_none() {
+            let news = self.served.next();
+            self.hear(news)?;
+        }
+        self.over()
+    }
+
+    /// The report, if the session is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn try_wait(&mut self) -> io::Result<Option<Report>> {
+        while self.report.is_none() {
+            match self.served.try_next() {
+                Some(news) => self.hear(Some(news))?,
+                None => return Ok(None),
+            }
+        }
+        self.over().map(Some)
+    }
+
+    /// Ends the session: everything in it, whatever it does about signals. Returns when nothing is
+    /// left; the cause is [`Cause::Ended`], unless the command was faster.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn kill(&mut self) -> io::Result<Report> {
+        self.served.end();
+        self.wait()
+    }
+
+    /// Sends a signal to the command.
+    pub fn signal(&self, signal: Signal) {
+        self.served.signal(signal);
+    }
+
+    /// Tells the session's own terminal its new size; its foreground job gets `SIGWINCH`.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] if the session has no terminal of its own.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        let terminal = self.size.as_ref();
+        set_size(terminal.ok_or(io::ErrorKind::Unsupported)?, size)
+    }
+
+    /// What happens to the session, one after the other, until it is over. Waits for each.
+    ///
+    /// ```no_run
+    /// # use ringfence::{Event, Policy, Sandbox};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let mut session = sandbox.command("make").spawn()?;
+    /// for event in session.events() {
+    ///     if let Event::Ended(report) = event {
+    ///         println!("ended: {:?}", report.cause);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn events(&mut self) -> Events<'_> {
+        Events(self)
+    }
+
+    /// What has happened and was not told yet, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn try_event(&mut self) -> io::Result<Option<Event>> {
+        if self.unread.is_empty()
+            && let Some(news) = self.served.try_next()
+        {
+            self.hear(Some(news))?;
+        }
+        Ok(self.unread.pop_front())
+    }
+
+    fn hear(&mut self, news: Option<News>) -> io::Result<()> {
+        match news {
+            Some(News::Ended(report)) => {
+                let report = report?;
+                let told = Event::Ended(Box::new(report.clone()));
+                self.unread.push_back(told);
+                self.report = Some(report);
+                Ok(())
+            }
+            Some(News::Stopped) => {
+                self.unread.push_back(Event::Stopped);
+                Ok(())
+            }
+            // It has said before that it is over, or it never can.
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn over(&self) -> io::Result<Report> {
+        let report = self.report.clone();
+        report.ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl AsFd for Running {
+    /// Readable once the session is over: for poll loops that have other things to wait for.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.served.as_fd()
+    }
+}
+
+/// See [`Running::events`].
+#[derive(Debug)]
+pub struct Events<'a>(&'a mut Running);
+
+impl Iterator for Events<'_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let Self(running) = self;
+        if running.unread.is_empty() && running.report.is_none() {
+            let news = running.served.next();
+            running.hear(news).ok()?;
+        }
+        running.unread.pop_front()
+    }
+}
+
+/// The outer end of a session's own terminal: what is written to it is typed, and what is read from
+/// it is shown. Reading ends when the session does.
+#[derive(Debug)]
+pub struct Terminal(File);
+
+impl Terminal {
+    /// Tells it its new size; its foreground job gets `SIGWINCH`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        set_size(&self.0, size)
+    }
+
+    /// Another handle to the same terminal: for a program that reads on one thread and types on
+    /// another.
+    ///
+    /// # Errors
+    ///
+    /// For want of descriptors.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}
+
+impl Read for Terminal {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer) {
+            // Nobody has the inner end open any more.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::IO) => Ok(0),
+            other => other,
+        }
+    }
+}
+
+impl Write for Terminal {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<Terminal> for OwnedFd {
+    fn from(terminal: Terminal) -> Self {
+        terminal.0.into()
+    }
+}
+
+fn set_size(terminal: impl AsFd, size: Size) -> io::Result<()> {
+    Ok(tcsetwinsize(
+        terminal,
+        Winsize {
+            ws_row: size.rows,
+            ws_col: size.columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )?)
+}
+
+impl Report {
+    /// Whether the command exited with status 0.
+    pub fn success(&self) -> bool {
+        self.cause == Cause::Exited { status: 0 }
+    }
+
+    /// Whether every rule of the policy held.
+    pub fn is_fully_enforced(&self) -> bool {
+        self.gaps.is_empty()
+    }
+}

@@ -1,0 +1,183 @@
+//! What a program finds changed about itself after it has used the library: nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringfence::{Cause, Policy, Sandbox, Stdio};
+use ringfence_sys::signals::{Disposition, Mask, disposition};
+
+use crate::policies::place;
+use crate::world::also_as_plain_user;
+
+/// Everything about this process that a launcher might change.
+#[derive(Debug, Eq, PartialEq)]
+struct Self_ {
+    status: Vec<String>,
+    directory: std::path::PathBuf,
+    signals: Vec<Disposition>,
+    mask: Mask,
+    mounts: String,
+    namespaces: BTreeSet<String>,
+}
+
+impl Self_ {
+    fn now() -> Self {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let kept = [
+            "Umask",
+            "PPid",
+            "TracerPid",
+            "Uid",
+            "Gid",
+            "NoNewPrivs",
+            "Seccomp",
+            "Cap",
+            "Sig",
+        ];
+        let status = status.lines().filter(|line| {
+            let pending = line.starts_with("SigQ") || line.starts_with("SigPnd");
+            kept.iter().any(|name| line.starts_with(name)) && !pending
+        });
+        let namespaces = std::fs::read_dir("/proc/thread-self/ns")
+            .unwrap()
+            .map(|entry| {
+                let target = std::fs::read_link(entry.unwrap().path()).unwrap();
+                target.to_str().unwrap().to_owned()
+            });
+        Self {
+            status: status.map(str::to_owned).collect(),
+            directory: std::env::current_dir().unwrap(),
+            signals: (1..=64)
+                .map(|signal| disposition(signal).unwrap())
+                .collect(),
+            mask: Mask::current().unwrap(),
+            mounts: std::fs::read_link("/proc/self/ns/mnt")
+                .unwrap()
+                .display()
+                .to_string(),
+            namespaces: namespaces.collect(),
+        }
+    }
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Threads of sessions that are over.
+fn serving_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        threads.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "ringfence").count()
+}
+
+/// Runs in a process of its own: what it counts must not be another test's.
+#[test]
+fn sixty_four_threads_and_nothing_changed() {
+    if std::env::var_os("RINGFENCE_TEST_ALONE").is_none() {
+        let alone = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "caller::sixty_four_threads_and_nothing_changed",
+                "--nocapture",
+            ])
+            .env("RINGFENCE_TEST_ALONE", "1")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&alone.stderr).into_owned();
+        assert!(alone.status.success(), "{text}");
+        also_as_plain_user("caller::sixty_four_threads_and_nothing_changed");
+        return;
+    }
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    // The first one opens what is kept for good.
+    assert!(
+        sandbox
+            .command("true")
+            .stdout(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (before, open) = (Self_::now(), descriptors());
+    let stop = Arc::new(AtomicBool::new(false));
+    // Threads that allocate, lock and fork, so that every lock is held at some fork.
+    let busy: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::black_box(vec![0_u8; 100_000]);
+                    assert!(
+                        std::process::Command::new("true")
+                            .status()
+                            .unwrap()
+                            .success()
+                    );
+                }
+            })
+        })
+        .collect();
+    let runners: Vec<_> = (0..64_u8)
+        .map(|number| {
+            let sandbox = sandbox.clone();
+            std::thread::spawn(move || {
+                for round in 0..3_u8 {
+                    let script = format!("echo {number}-{round}; exit {number}");
+                    let output = sandbox
+                        .command("sh")
+                        .args(["-c", &script])
+                        .output()
+                        .unwrap();
+                    assert_eq!(output.report.cause, Cause::Exited { status: number });
+                    assert_eq!(output.stdout, format!("{number}-{round}\n").into_bytes());
+                }
+                // Some handles are only dropped.
+                let mut command = sandbox.command("sleep");
+                command.arg("1000").stdout(Stdio::null()).spawn().unwrap();
+            })
+        })
+        .collect();
+    for runner in runners {
+        runner.join().unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    for thread in busy {
+        thread.join().unwrap();
+    }
+    assert_eq!(Self_::now(), before);
+    assert_eq!(descriptors(), open);
+    assert_eq!(serving_threads(), 0);
+    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();
+    assert_eq!(children, "", "nothing is left to be waited for");
+}
+
+#[test]
+fn a_caller_that_reaps_everything_loses_nothing() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let reaper = {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+                std::thread::yield_now();
+            }
+        })
+    };
+    for status in [0, 1, 77, 255] {
+        let script = format!("exit {status}");
+        let output = sandbox
+            .command("sh")
+            .args(["-c", &script])
+            .output()
+            .unwrap();
+        assert_eq!(output.report.cause, Cause::Exited { status });
+    }
+    stop.store(true, Ordering::Relaxed);
+    reaper.join().unwrap();
+}

@@ -1,0 +1,158 @@
+//! A session and its handle.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use ringfence::{Cause, Event, Policy, Running, Sandbox, Signal, Size, Stdio};
+
+use crate::policies::place;
+use crate::world::also_as_plain_user;
+
+/// A number that no other process has in its arguments.
+fn mark() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{}.{}", 4_000_000 + std::process::id(), 100 + next)
+}
+
+fn processes_with(mark: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines
+        .filter(|line| String::from_utf8_lossy(line).contains(mark))
+        .count()
+}
+
+/// Daemons that try to get away; returns when they are there.
+fn daemons(sandbox: &Sandbox, mark: &str) -> Running {
+    let script = format!(
+        "trap '' TERM HUP INT; (setsid sh -c 'trap \"\" TERM; sleep {mark}; sleep {mark}' &); (sleep {mark} &); echo there; sleep {mark}"
+    );
+    let mut command = sandbox.command("sh");
+    command.args(["-c", &script]).stdout(Stdio::piped());
+    let mut session = command.spawn().unwrap();
+    let mut there = [0; 6];
+    session
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut there)
+        .unwrap();
+    assert_eq!(&there, b"there\n");
+    assert!(processes_with(mark) > 1);
+    session
+}
+
+#[test]
+fn a_dropped_handle_ends_everything() {
+    let (_top, project) = place();
+    for policy in [Policy::agent(&project), Policy::track(&project)] {
+        let sandbox = Sandbox::new(policy).unwrap();
+        let mark = mark();
+        drop(daemons(&sandbox, &mark));
+        assert_eq!(processes_with(&mark), 0);
+    }
+    also_as_plain_user("sessions::a_dropped_handle_ends_everything");
+}
+
+#[test]
+fn a_killed_session_says_so() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mark = mark();
+    let mut session = daemons(&sandbox, &mark);
+    assert!(session.try_wait().unwrap().is_none());
+    assert_eq!(session.kill().unwrap().cause, Cause::Ended);
+    assert_eq!(processes_with(&mark), 0);
+    // It stays said.
+    assert_eq!(session.wait().unwrap().cause, Cause::Ended);
+    assert_eq!(session.try_wait().unwrap().unwrap().cause, Cause::Ended);
+}
+
+#[test]
+fn a_signal_reaches_the_command() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mut session = sandbox.command("sleep").arg("1000").spawn().unwrap();
+    session.signal(Signal::TERM);
+    let report = session.wait().unwrap();
+    assert_eq!(report.cause, Cause::Killed { signal: 15 });
+}
+
+#[test]
+fn events_come_in_order_and_end_with_the_report() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mut session = sandbox
+        .command("sh")
+        .args(["-c", "kill -STOP $$; exit 9"])
+        .pty(Size::default())
+        .spawn()
+        .unwrap();
+    let first = session.events().next().unwrap();
+    assert!(matches!(first, Event::Stopped), "{first:?}");
+    session.signal(Signal::CONT);
+    let rest: Vec<Event> = session.events().collect();
+    let [Event::Ended(report)] = &rest[..] else {
+        panic!("{rest:?}");
+    };
+    assert_eq!(report.cause, Cause::Exited { status: 9 });
+    assert!(session.try_event().unwrap().is_none());
+}
+
+#[test]
+fn a_session_is_served_although_nobody_waits() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    // Every connection is made by the supervisor.
+    let script = "
+import os, socket
+server = socket.socket(socket.AF_UNIX); server.bind('/tmp/s'); server.listen()
+for _ in range(100):
+    client = socket.socket(socket.AF_UNIX); client.connect('/tmp/s'); server.accept()[0].close()
+print('served', flush=True)
+";
+    let mut command = sandbox.command("python3");
+    command
+        .args(["-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut session = command.spawn().unwrap();
+    let mut shown = String::new();
+    session
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut shown)
+        .unwrap();
+    assert_eq!(shown, "served\n");
+    also_as_plain_user("sessions::a_session_is_served_although_nobody_waits");
+}
+
+#[test]
+fn a_session_outlives_the_thread_that_started_it() {
+    let (_top, project) = place();
+    for policy in [Policy::agent(&project), Policy::track(&project)] {
+        let sandbox = Sandbox::new(policy).unwrap();
+        let started = std::thread::spawn(move || {
+            let mut command = sandbox.command("sh");
+            command.args(["-c", "sleep 0.3; exit 4"]).spawn().unwrap()
+        });
+        let mut session = started.join().unwrap();
+        let report = session.wait().unwrap();
+        assert_eq!(report.cause, Cause::Exited { status: 4 });
+    }
+}
+
+#[test]
+fn the_end_can_be_polled_for() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mut session = sandbox.command("sleep").arg("0.3").spawn().unwrap();
+    let started = Instant::now();
+    poll(&mut [PollFd::new(&session, PollFlags::IN)], None).unwrap();
+    assert!(started.elapsed() > Duration::from_millis(200));
+    assert!(session.try_wait().unwrap().unwrap().success());
+}
