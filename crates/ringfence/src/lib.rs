@@ -27,12 +27,16 @@
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
+pub mod approve;
 #[cfg(all(unix, feature = "tokio"))]
 mod asynchronous;
 #[cfg(unix)]
 mod command;
 #[cfg(unix)]
 pub mod elf;
+#[cfg(unix)]
+pub mod grants;
 #[cfg(unix)]
 pub mod launch;
 #[cfg(unix)]
@@ -58,6 +62,8 @@ mod session;
 pub mod shell;
 #[cfg(unix)]
 pub mod shim;
+#[cfg(unix)]
+pub mod store;
 
 pub use ringfence_core as core;
 

@@ -10,15 +10,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::origin::{Layer, Origin, Source};
+use ringfence_core::permission::Permissions;
 use ringfence_core::policy::{Complaint, Place, Policy};
 use ringfence_core::problem::{Problem, Severity};
+use ringfence_core::request::Scope;
 use ringfence_core::settings::{
-    Base, Keys, LARGEST_FILE, SettingPath, Settings, SettingsFile, has_errors,
+    Base, Keys, LARGEST_FILE, ProjectTrust, SettingPath, Settings, SettingsFile, has_errors,
 };
 use ringfence_shell::Rules;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::grants::trust::Trust;
 use crate::place::{Lookout, OS, Surroundings};
 use crate::{programs, shell};
 
@@ -156,9 +159,39 @@ impl Loaded {
         let [directory, name] = PROJECT_SETTINGS;
         let directory = place.project.as_path().join(directory);
         let text = read_project(&directory, name);
+        if let (Ok(Some(text)), Some(state)) = (&text, &surroundings.state) {
+            loaded.trust(&Trust::new(state), text, place);
+        }
         loaded.take_file(Layer::Project, directory.join(name), text, place);
         loaded.take_variables(std::env::var_os(READ_ONLY), std::env::var_os(READ_WRITE));
         loaded
+    }
+
+    /// Lets the project's file widen, if the user has seen exactly this text.
+    fn trust(&mut self, trust: &Trust, text: &str, place: &Place) {
+        match trust.covers(&place.project, text) {
+            Ok(true) => {
+                let settings = std::mem::take(&mut self.settings);
+                self.settings = settings.trusting(ProjectTrust::Trusted);
+            }
+            Ok(false) => {}
+            Err(error) => self.variables.push(Complaint {
+                origin: Origin::Library,
+                message: format!("trust in projects: {error}"),
+                help: Some(error.help()),
+            }),
+        }
+    }
+
+    /// Adds what somebody who was asked has granted.
+    pub fn grant(&mut self, permissions: &Permissions, scope: Scope) {
+        let settings = std::mem::take(&mut self.settings);
+        self.settings = settings.granting(permissions, scope);
+    }
+
+    /// Everything that was written, layer by layer.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     fn take_file(
@@ -354,7 +387,7 @@ fn not_a_path(entry: &Path, origin: Origin) -> Complaint {
 }
 
 /// The user's file may be a link: people keep their settings elsewhere and link to them.
-fn read_user(path: &Path) -> Result<Option<String>, FileError> {
+pub(crate) fn read_user(path: &Path) -> Result<Option<String>, FileError> {
     // Opening a pipe must not wait for somebody to write to it.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {

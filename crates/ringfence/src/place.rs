@@ -114,6 +114,8 @@ pub struct Surroundings {
     pub config: Option<PathBuf>,
     /// Where ringfence keeps what it remembers.
     pub state: Option<PathBuf>,
+    /// Where ringfence keeps what is over when the machine stops.
+    pub runtime: Option<PathBuf>,
     variables: Variables,
 }
 
@@ -192,9 +194,19 @@ impl Surroundings {
             current,
             config: own("XDG_CONFIG_HOME", ".config"),
             state: own("XDG_STATE_HOME", ".local/state"),
+            runtime: variables
+                .directory("XDG_RUNTIME_DIR")
+                .map(|base| base.join("ringfence")),
             home,
             variables,
         })
+    }
+
+    /// Where the answers of threads are kept: with what is forgotten when the machine stops, if
+    /// there is such a place.
+    pub fn threads(&self) -> Option<PathBuf> {
+        let base = self.runtime.as_ref().or(self.state.as_ref())?;
+        Some(base.join("threads"))
     }
 
     /// The user's settings file, whether or not there is one.
@@ -237,7 +249,7 @@ impl Surroundings {
 
     /// Directories of ringfence's own, by their canonical names if they exist.
     fn own(&self, lookout: &Lookout) -> Vec<AbsPath> {
-        let own = self.config.iter().chain(&self.state);
+        let own = self.config.iter().chain(&self.state).chain(&self.runtime);
         own.filter_map(|path| match lookout.look(path) {
             Seen::At(path, _) => Some(path),
             Seen::Absent | Seen::Unreadable(_) => AbsPath::lexical(path).ok(),

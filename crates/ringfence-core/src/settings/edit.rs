@@ -56,21 +56,31 @@ pub fn edited(text: &str, key: &[&str], change: &Change<'_>) -> Result<String, E
 
 /// Whether a key is written, and is not `null`.
 pub fn is_written(text: &str, key: &[&str]) -> bool {
+    with_value(text, key, |value| !matches!(value, Value::NullKeyword(_))).unwrap_or(false)
+}
+
+/// The texts of a list; nothing if there is no such list.
+pub fn entries_of(text: &str, key: &[&str]) -> Vec<String> {
+    let texts = with_value(text, key, |value| match value {
+        Value::Array(array) => entries(array).flatten().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    });
+    texts.unwrap_or_default()
+}
+
+fn with_value<R>(text: &str, key: &[&str], look: impl FnOnce(&Value<'_>) -> R) -> Option<R> {
     let readable = unmarked(text);
-    let Ok(parsed) = parse_to_ast(&readable, &CollectOptions::default(), &strict()) else {
-        return false;
-    };
-    let mut value = parsed.value;
+    let parsed = parse_to_ast(&readable, &CollectOptions::default(), &strict()).ok()?;
+    let mut value = &parsed.value?;
     for name in key {
-        let Some(Value::Object(object)) = value else {
-            return false;
+        let Value::Object(object) = value else {
+            return None;
         };
-        let mut properties = object.properties.into_iter();
-        value = properties
-            .find(|property| property.name.as_str() == *name)
-            .map(|property| property.value);
+        let mut properties = object.properties.iter();
+        let found = properties.find(|property| property.name.as_str() == *name)?;
+        value = &found.value;
     }
-    value.is_some_and(|value| !matches!(value, Value::NullKeyword(_)))
+    Some(look(value))
 }
 
 /// A piece of text and what stands there afterwards.

@@ -197,6 +197,9 @@ fn file(name: &str) -> FileIdentity {
     }
 }
 
+/// Makes one thing different.
+type Change = fn(&mut Bound<'_>);
+
 #[test]
 fn every_part_of_what_was_shown_is_bound() {
     use std::ffi::OsStr;
@@ -216,11 +219,11 @@ fn every_part_of_what_was_shown_is_bound() {
     let mut turned = whole();
     turned.environment.reverse();
     assert_eq!(Binding::new(&turned), binding, "variables have no order");
-    let changes: [(&str, fn(&mut Bound<'_>)); 10] = [
+    let changes: [(&str, Change); 10] = [
         ("a word", |bound| bound.command[1] = OsStr::new("y")),
         ("one word more", |bound| bound.command.push(OsStr::new(""))),
         ("words joined", |bound| {
-            bound.command = vec![OsStr::new("sh x")]
+            bound.command = vec![OsStr::new("sh x")];
         }),
         ("directory", |bound| bound.directory.inode += 1),
         ("variable", |bound| {
