@@ -16,6 +16,7 @@ use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
 use crate::args::SessionArguments;
+use crate::commands::approve::Approved;
 use crate::commands::judged::Judged;
 use crate::exit::Exit;
 use crate::output::tell;
@@ -28,6 +29,8 @@ pub(crate) struct Record {
     asked: SystemTime,
     planned: Planned,
     error: Option<String>,
+    /// What was approved for this run.
+    pub(crate) approved: Approved,
 }
 
 impl Record {
@@ -39,6 +42,7 @@ impl Record {
             asked: SystemTime::now(),
             planned: Planned::default(),
             error: None,
+            approved: Approved::default(),
         };
         if arguments.dry_run {
             return Ok(record);

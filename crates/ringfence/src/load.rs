@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ringfence_core::origin::{Layer, Origin, Source};
 use ringfence_core::permission::Permissions;
@@ -67,7 +68,7 @@ fn words(error: &io::Error) -> String {
 }
 
 /// One settings file and what came of reading it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct File {
     /// [`Layer::User`] or [`Layer::Project`].
     pub layer: Layer,
@@ -78,7 +79,7 @@ pub struct File {
 }
 
 /// What came of reading a settings file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Content {
     /// There is no such file.
     Missing,
@@ -90,11 +91,11 @@ pub enum Content {
         problems: Vec<Problem>,
     },
     /// It is there and could not be read.
-    Unreadable(FileError),
+    Unreadable(Arc<FileError>),
 }
 
 /// Everything that somebody wrote before the command line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loaded {
     /// The files, weakest first.
     pub files: Vec<File>,
@@ -189,6 +190,15 @@ impl Loaded {
         self.settings = settings.granting(permissions, scope);
     }
 
+    /// The same with another trust in the project's file: for a look at what it would change.
+    #[must_use]
+    pub fn with_trust(&self, trust: ProjectTrust) -> Self {
+        Self {
+            settings: self.settings.clone().trusting(trust),
+            ..self.clone()
+        }
+    }
+
     /// Everything that was written, layer by layer.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -203,7 +213,7 @@ impl Loaded {
     ) {
         let content = match text {
             Ok(None) => Content::Missing,
-            Err(error) => Content::Unreadable(error),
+            Err(error) => Content::Unreadable(Arc::new(error)),
             Ok(Some(text)) => {
                 let source = Source::new(layer, path.clone(), text);
                 let base = Base {

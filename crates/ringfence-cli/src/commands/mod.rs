@@ -1,15 +1,18 @@
 //! One module for each command.
 
+pub(crate) mod approve;
 mod check;
 mod completions;
 mod doctor;
 mod explain;
+mod grants;
 mod hook;
 pub(crate) mod judged;
 mod man;
 mod run;
 mod settings;
 mod shell;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,6 +39,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
         Command::Hook(arguments) => hook::run(&arguments),
+        Command::Grants(arguments) => grants::run(&arguments.command),
+        Command::Trust(arguments) => trust::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),

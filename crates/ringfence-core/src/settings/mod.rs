@@ -91,6 +91,12 @@ impl Settings {
         self.layers.iter().map(|(_, keys)| keys)
     }
 
+    /// What one layer says, in the order in which it came.
+    pub fn layers_of(&self, layer: Layer) -> impl Iterator<Item = &Keys> {
+        let layers = self.layers.iter();
+        layers.filter_map(move |(known, keys)| (*known == layer).then_some(keys))
+    }
+
     /// The same without what the project's file says.
     #[must_use]
     pub fn without_project(&self) -> Self {

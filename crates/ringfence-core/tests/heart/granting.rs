@@ -187,6 +187,20 @@ fn a_trusted_project_is_a_layer_like_any_other() {
     assert!(trusted.ignored().is_empty());
 }
 
+#[test]
+fn a_grant_does_not_follow_a_link_that_was_put_there_since() {
+    let world = World::linux().link("/swapped", "/etc");
+    let text = r#"{ "agent": { "sandbox_permissions": { "write_paths": ["/swapped"] } } }"#;
+    for settings in [
+        with(&world, &[(Layer::User, text)]),
+        granted(&Settings::new(), &[write("/swapped")]),
+    ] {
+        let complaints = world.resolve(Kind::Tool, &settings).unwrap_err();
+        let message = &complaints[0].message;
+        assert!(message.contains("a link leads to /etc"), "{message}");
+    }
+}
+
 fn file(name: &str) -> FileIdentity {
     FileIdentity {
         path: AbsPath::parse(name).unwrap(),

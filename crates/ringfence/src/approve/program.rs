@@ -217,6 +217,11 @@ impl Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
+            // It has a group of its own, so whatever it started goes with it.
+            let group = i32::try_from(self.0.id()).ok();
+            if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
             let _ = self.0.kill();
             let _ = self.0.wait();
         }

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use super::{Builder, OnAbsent};
+use super::{Builder, OnAbsent, Seen};
 use crate::host::HostPattern;
 use crate::origin::{BuiltIn, Layer, Located, Origin};
+use crate::path::AbsPath;
 use crate::permission::Permission;
 use crate::policy::{Access, Network};
 use crate::settings::{GitLevel, Kind, NetworkMode, Preset};
@@ -60,6 +61,21 @@ impl Builder<'_> {
         network
     }
 
+    /// A path that somebody granted: it holds for that very name, and never for where a link leads
+    /// that was put there since.
+    pub(super) fn granted_rule(&mut self, path: &Path, origin: Origin) {
+        if let Seen::At(canonical, _) = (self.look)(path)
+            && AbsPath::lexical(path).is_ok_and(|written| written != canonical)
+        {
+            let shown = crate::text::printable_path(path);
+            let message =
+                format!("the grant to write {shown} does not hold: a link leads to {canonical}");
+            let help = format!("if that is what you mean, grant `{canonical}` itself");
+            return self.complain(origin, message, Some(help));
+        }
+        self.rule(path, Access::Write, origin, OnAbsent::Complain);
+    }
+
     /// Paths that were granted, and what `write everything` opens.
     pub(super) fn granted_paths(&mut self) {
         let mut all: Option<Origin> = None;
@@ -67,7 +83,7 @@ impl Builder<'_> {
             match grant.value {
                 Permission::Write(path) => {
                     let path = path.as_path();
-                    self.rule(path, Access::Write, grant.origin, OnAbsent::Complain);
+                    self.granted_rule(path, grant.origin);
                 }
                 Permission::WriteAll => {
                     let origin = grant.origin.clone();
