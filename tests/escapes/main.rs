@@ -46,6 +46,8 @@ mod kernel_files;
 #[cfg(test)]
 mod keyring;
 #[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
 mod links_and_renames;
 #[cfg(test)]
 mod machine_calls;
@@ -91,6 +93,8 @@ mod symlink_write;
 mod system_ipc;
 #[cfg(test)]
 mod terminal_injection;
+#[cfg(test)]
+mod tracking;
 #[cfg(test)]
 mod unix_sockets;
 #[cfg(test)]

@@ -113,6 +113,20 @@ A question that is not understood ends with status 2, which agents take for a no
     Trust(crate::asking::Trust),
     /// Show, check and describe settings
     Settings(Settings),
+    /// Show the sessions that run, end one, and remove what killed ones left
+    #[command(after_help = "Examples:
+  ringfence run --linger --name web -- npm run dev
+  ringfence sessions list
+  ringfence sessions kill web
+
+Exit status: 0 if it was done, 1 if not.")]
+    Sessions(Sessions),
+    /// Show what happened in sessions: starts, ends, refusals and denials
+    #[command(after_help = "Examples:
+  ringfence log
+  ringfence log --follow --session web
+  ringfence log --json | jq 'select(.event == \"end\")'")]
+    Log(Log),
     /// Print a completion script for a shell
     #[command(after_help = "Example:
   ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence")]
@@ -126,6 +140,47 @@ A question that is not understood ends with status 2, which agents take for a no
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
+}
+
+/// `ringfence sessions`.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Sessions {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Print the sessions that run: name, age, processes, memory, project and command
+    List {
+        /// Answer in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// End sessions now, with everything in them
+    Kill {
+        /// By name, or by id.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
+    /// Remove what is left of sessions whose supervisor was killed; every start does the same
+    Clean,
+}
+
+/// `ringfence log`.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// Go on and print what happens from now on.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only of one session, by name or by id.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+    /// Print the lines as they are written: JSON.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
 /// `ringfence check`.
@@ -212,6 +267,12 @@ pub(crate) struct RunArguments {
     /// Give it a terminal of its own, for programs that draw on the screen.
     #[arg(short, long, help_heading = "Terminal")]
     pub(crate) tty: bool,
+    /// Let background processes live on when the command has ended, until the session is ended by name.
+    #[arg(long, conflicts_with_all = ["dry_run", "tty"], help_heading = "Session")]
+    pub(crate) linger: bool,
+    /// Where the supervisor of a lingering session says how its command ended.
+    #[arg(long, value_name = "N", hide = true, requires = "linger")]
+    pub(crate) lingering: Option<u32>,
 
     /// The command and its arguments.
     #[arg(
@@ -249,6 +310,9 @@ pub(crate) struct SessionArguments {
     #[command(flatten)]
     pub(crate) request: crate::asking::RequestFlags,
 
+    /// What the session is called in `ringfence sessions`; made from the command if not given.
+    #[arg(long, value_name = "NAME", value_parser = session_name, help_heading = "Session")]
+    pub(crate) name: Option<String>,
     /// Read the command first, and start it only if these rules allow it: default, relaxed or verify.
     #[arg(long, value_name = "RULES", help_heading = "Policy")]
     pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
@@ -502,6 +566,17 @@ fn level() -> impl TypedValueParser<Value = Level> {
         "landlock" => Level::Landlock,
         _ => Level::Namespaces,
     })
+}
+
+fn session_name(name: &str) -> Result<String, &'static str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) {
+        return Err("a name has 1 to 64 characters and begins with a letter or a number");
+    }
+    if !name.bytes().all(plain) {
+        return Err("a name is made of letters, numbers, `-`, `_` and `.`");
+    }
+    Ok(name.to_owned())
 }
 
 fn variable(name: &str) -> Result<String, &'static str> {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use ringfence_core::text::is_hidden;
+use ringfence_core::text::{escape_json, escape_lines};
 
 use crate::exit::Exit;
 
@@ -62,7 +62,7 @@ pub(crate) fn answer_exactly(text: &str) -> Exit {
 /// Writes an answer for programs.
 pub(crate) fn answer_json(value: &impl serde::Serialize) -> Exit {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => answer_exactly(&(escaped_json(&text) + "\n")),
+        Ok(text) => answer_exactly(&(escape_json(&text) + "\n")),
         Err(error) => {
             complain(&format!("cannot write the answer as JSON: {error}"), None);
             Exit::Refused
@@ -74,34 +74,7 @@ pub(crate) fn answer_json(value: &impl serde::Serialize) -> Exit {
 ///
 /// Names are escaped where they are printed; this holds for whatever was forgotten.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    escape(text, |character, out| {
-        let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-    })
-}
-
-/// The same for JSON, where only strings can hold such characters and have escapes of their own.
-fn escaped_json(text: &str) -> Cow<'_, str> {
-    escape(text, |character, out| {
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            let _ = write!(out, "\\u{unit:04x}");
-        }
-    })
-}
-
-fn escape(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
-    let obeyed = |character: char| is_hidden(character) && character != '\n';
-    if !text.contains(obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if obeyed(character) {
-            write(character, &mut out);
-        } else {
-            out.push(character);
-        }
-    }
-    Cow::Owned(out)
+    escape_lines(text)
 }
 
 /// Writes ready text to standard error. If that is not possible there is nobody left to tell.
@@ -131,6 +104,8 @@ fn write(stream: &mut impl Write, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_core::text::is_hidden;
+
     use super::*;
 
     struct Failing(ErrorKind);
@@ -150,7 +125,7 @@ mod tests {
         let value = "a\u{1b}\u{9b}\u{202e}\u{e0041}\"\\ö\n";
         let text = serde_json::to_string_pretty(&[value]).unwrap();
 
-        let shown = escaped_json(&text);
+        let shown = escape_json(&text);
 
         assert!(!shown.chars().any(|c| is_hidden(c) && c != '\n'), "{shown}");
         let back: Vec<String> = serde_json::from_str(&shown).unwrap();

@@ -48,6 +48,6 @@ fn run() -> Result<u8, String> {
         .args(line)
         .status()
         .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
-    let code = status.code().unwrap_or(i32::from(REFUSED));
+    let code = status.code().unwrap_or_else(|| i32::from(REFUSED));
     Ok(u8::try_from(code).unwrap_or(REFUSED))
 }

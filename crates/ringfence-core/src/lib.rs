@@ -11,6 +11,7 @@
 pub mod binding;
 pub mod cleanup;
 pub mod host;
+pub mod kinfo;
 pub mod origin;
 pub mod path;
 pub mod permission;

@@ -3,6 +3,7 @@
 //! Paths, host names and settings may hold anything, written by anybody. What is shown is
 //! always escaped here, so that no name can draw, recolour or reorder what surrounds it.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -55,6 +56,43 @@ fn push_printable(out: &mut String, character: char) {
         }
         _ => out.push(character),
     }
+}
+
+/// JSON with everything but line ends that a terminal would obey written as an escape.
+///
+/// Only strings can hold such characters, and JSON has escapes of its own for them: the text means
+/// what it meant.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    escape(json, |character, out| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// Text with everything but line ends that a terminal would obey shown instead.
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |character, out| {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+    })
+}
+
+fn escape(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let obeyed = |character: char| is_hidden(character) && character != '\n';
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if obeyed(character) {
+            write(character, &mut out);
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Characters that a reader cannot see, or that change how their neighbours are shown.

@@ -16,7 +16,7 @@
 //! takes no lock, logs nothing, cannot panic, and reports failure by value. A test binary
 //! whose allocator aborts in such a child holds that promise.
 #![cfg_attr(
-    target_os = "linux",
+    any(target_os = "linux", target_os = "macos"),
     expect(
         unsafe_code,
         reason = "this crate is the fence: docs/UNSAFE.md lists every block"
@@ -28,7 +28,12 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub use linux::*;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::*;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use unsupported::*;

@@ -8,8 +8,15 @@ mod tests {
 
     /// How often each source file says `unsafe` in code.
     fn sources() -> BTreeMap<String, usize> {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/linux");
         let mut counts = BTreeMap::new();
+        for (directory, prefix) in [("src/linux", ""), ("src/macos", "macos/")] {
+            let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+            count(&directory, prefix, &mut counts);
+        }
+        counts
+    }
+
+    fn count(directory: &Path, prefix: &str, counts: &mut BTreeMap<String, usize>) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let text = fs::read_to_string(&path).unwrap();
@@ -20,10 +27,9 @@ mod tests {
                 .sum();
             if count > 0 {
                 let name = path.file_name().unwrap().to_str().unwrap();
-                counts.insert(name.to_owned(), count);
+                counts.insert(format!("{prefix}{name}"), count);
             }
         }
-        counts
     }
 
     /// What the index says: rows that begin with a file's name and a number.

@@ -44,8 +44,12 @@ pub struct Setup {
     pub helper: Option<bool>,
     /// Pretends that Landlock is of this version.
     pub landlock_abi: Option<u32>,
-    /// Pretends that user namespaces are missing, so that Landlock alone has to do.
+    /// Landlock alone has to do.
     pub landlock_engine: bool,
+    /// Where the session is written down.
+    registry: Option<Vec<u8>>,
+    /// Has the place where a mark would stand taken already.
+    pub unmarked: bool,
     /// Pretends that filters cannot ask a supervisor.
     pub no_listener: bool,
     /// Somebody who is asked about hosts, and says yes to these.
@@ -106,6 +110,18 @@ impl Setup {
     pub fn leaking(mut self, directory: &Path) -> Self {
         self.leak = Some(directory.as_os_str().as_bytes().to_owned());
         self
+    }
+
+    /// Written down in this directory.
+    #[must_use]
+    pub fn registered(mut self, directory: &Path) -> Self {
+        self.registry = Some(directory.as_os_str().as_bytes().to_owned());
+        self
+    }
+
+    /// Where the session is written down, if anywhere.
+    pub fn registry_path(&self) -> Option<PathBuf> {
+        self.registry.as_deref().map(path)
     }
 
     /// At this terminal.

@@ -333,7 +333,7 @@ EOF
             python3 - <<'EOF'
 import tarfile, io, json, hashlib
 with tarfile.open("../served/crates/tiny-1.0.0.crate", "w:gz") as archive:
-    for name, text in (("Cargo.toml", '[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n'), ("src/lib.rs", "")):
+    for name, text in (("Cargo.toml", '[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n[workspace]\n'), ("src/lib.rs", "")):
         entry = tarfile.TarInfo("tiny-1.0.0/" + name); entry.size = len(text)
         archive.addfile(entry, io.BytesIO(text.encode()))
 digest = hashlib.sha256(open("../served/crates/tiny-1.0.0.crate", "rb").read()).hexdigest()
@@ -342,7 +342,7 @@ line = {"name": "tiny", "vers": "1.0.0", "deps": [], "cksum": digest, "features"
 open("../served/index/ti/ny/tiny", "w").write(json.dumps(line) + "\n")
 EOF
             printf '[registries.here]\nindex = "sparse+http://web.test:8080/index/"\n' > app/.cargo/config.toml
-            printf '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ntiny = { version = "1", registry = "here" }\n' > app/Cargo.toml
+            printf '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n[dependencies]\ntiny = { version = "1", registry = "here" }\n' > app/Cargo.toml
             echo > app/src/lib.rs
             python3 -m http.server --bind 93.184.216.34 -d ../served 8080 >/dev/null 2>&1 & await 8080
             inside 'cd app && cargo fetch -q 2>&1 && ls /tmp/cargo/registry/cache/*/'

@@ -32,6 +32,8 @@ pub mod approve;
 #[cfg(all(unix, feature = "tokio"))]
 mod asynchronous;
 #[cfg(unix)]
+pub mod audit;
+#[cfg(unix)]
 mod command;
 #[cfg(unix)]
 pub mod elf;
@@ -39,6 +41,8 @@ pub mod elf;
 pub mod grants;
 #[cfg(unix)]
 pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod linger;
 #[cfg(unix)]
 pub mod load;
 #[cfg(unix)]
@@ -59,11 +63,15 @@ pub mod report;
 mod sandbox;
 #[cfg(unix)]
 mod session;
+#[cfg(target_os = "linux")]
+pub mod sessions;
 pub mod shell;
 #[cfg(unix)]
 pub mod shim;
 #[cfg(unix)]
 pub mod store;
+#[cfg(target_os = "linux")]
+mod track;
 
 pub use ringfence_core as core;
 

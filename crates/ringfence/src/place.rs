@@ -209,6 +209,13 @@ impl Surroundings {
         Some(base.join("threads"))
     }
 
+    /// Where sessions are written down: with what is forgotten when the machine stops, if there is
+    /// such a place.
+    pub fn sessions(&self) -> Option<PathBuf> {
+        let runtime = self.runtime.as_ref().map(|base| base.join("sessions"));
+        runtime.or_else(|| Some(self.state.as_ref()?.join("sessions")))
+    }
+
     /// The user's settings file, whether or not there is one.
     pub fn user_settings(&self) -> Option<PathBuf> {
         Some(self.config.as_ref()?.join("settings.json"))

@@ -6,8 +6,10 @@
 //! about its gaps as the first, and whoever launches it asks
 //! [`may_launch`](ringfence_core::plan::Plan::may_launch) again.
 
-use ringfence_core::plan::{EngineChoice, HostFacts, Plan, compile};
+use ringfence_core::origin::{Layer, Located};
+use ringfence_core::plan::{Engine, EngineChoice, HostFacts, Plan, compile};
 use ringfence_core::policy::Policy;
+use ringfence_core::settings::Limit;
 
 use crate::launch::LaunchError;
 use crate::probe::{self, Findings};
@@ -17,6 +19,18 @@ use crate::probe::{self, Findings};
 pub struct Planned {
     plan: Plan,
     seen: Seen,
+}
+
+/// Whether a plan could need a cgroup: to hold a session together, or to carry a limit.
+fn wants_cgroup(policy: &Policy, choice: EngineChoice) -> bool {
+    let limits = policy.limits();
+    let written = |limit: &Located<Limit>| {
+        limit.value != Limit::Unlimited && limit.origin.layer() != Layer::BuiltIn
+    };
+    policy.only_tracks()
+        || choice == EngineChoice::Named(Engine::Landlock)
+        || written(&limits.memory)
+        || written(&limits.processes)
 }
 
 /// What a plan was made from.
@@ -31,7 +45,10 @@ enum Seen {
 impl Planned {
     /// Plans for this machine.
     pub fn new(policy: &Policy, choice: EngineChoice) -> Self {
-        let facts = probe::quick();
+        let mut facts = probe::quick();
+        if wants_cgroup(policy, choice) {
+            facts.cgroup = probe::cgroup();
+        }
         let plan = compile(policy, &facts, choice);
         // Gaps that were accepted beforehand are reported as they are; a refusal deserves a look.
         if plan.may_launch() {

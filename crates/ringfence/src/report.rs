@@ -18,6 +18,7 @@ use ringfence_core::policy::{Ignored, Policy};
 use ringfence_shell::{Judgement, RuleSet};
 use serde::{Serialize, Serializer};
 
+use crate::audit::Denial;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -118,6 +119,8 @@ pub struct End<'a> {
     pub exit_status: u8,
     /// Protected names that appeared, and where they were put.
     pub names: Vec<Name<'a>>,
+    /// What ringfence itself did not let the session have.
+    pub denials: &'a [Denial],
     /// What it tried to reach through the network gate.
     pub network: Vec<Attempted<'a>>,
     /// How many more attempts there were than are listed.
@@ -142,6 +145,7 @@ impl<'a> End<'a> {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
+            denials: &report.denials,
             network: report.network.attempts.iter().map(Attempted::new).collect(),
             network_not_kept: report.network.not_kept,
             timeline: report.timeline.iter().map(took).collect(),
@@ -188,7 +192,8 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    fn new(found: &'a NameFound) -> Self {
+    /// From what the session's supervisor found.
+    pub fn new(found: &'a NameFound) -> Self {
         Self {
             path: Text(found.path.as_os_str()),
             moved_to: found.moved_to.as_deref().map(|path| Text(path.as_os_str())),
@@ -456,6 +461,7 @@ mod tests {
                 path: PathBuf::from("/p/.envrc"),
                 moved_to: None,
             }],
+            denials: Vec::new(),
             network: Network::default(),
             timeline: vec![(Step::Root, Duration::from_micros(1500))],
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
@@ -489,6 +495,7 @@ mod tests {
                 "status": 125,
                 "exit_status": 125,
                 "names": [{"path": "/p/.envrc", "moved_to": null}],
+                "denials": [],
                 "network": [],
                 "network_not_kept": 0,
                 "timeline": [{"step": "root", "microseconds": 1500}],

@@ -46,12 +46,12 @@ pub fn run_if_asked() {
 
 /// Whether [`run_if_asked`] was called: if not, the same program started again would not be a
 /// second stage but itself.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) fn can_be_asked() -> bool {
     CAN_BE_ASKED.load(Ordering::Relaxed)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 fn run(number: Option<u32>) -> ! {
     crate::launch::live_as_second_stage(number)
 }
@@ -68,7 +68,7 @@ fn run_session(_number: Option<u32>) -> ! {
     std::process::abort()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn run(_number: Option<u32>) -> ! {
     // Nobody asks for this here; whoever does must not get the program itself.
     std::process::abort()

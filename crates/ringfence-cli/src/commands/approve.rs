@@ -22,7 +22,8 @@ use ringfence_core::settings::{Keys, Preset};
 use ringfence_core::text::printable_path;
 
 use super::grants::command_to_paste;
-use super::run::{Job, with_causes};
+use super::run::Job;
+use super::with_causes;
 use crate::asking::{RequestFlags, WantedFlags};
 use crate::exit::Exit;
 use crate::load::Scene;

@@ -10,7 +10,7 @@ use ringfence_core::settings::{GitLevel, Kind};
 use serde::Serialize;
 
 use super::approve::{always, existing};
-use super::run::with_causes;
+use super::with_causes;
 use crate::args::PlaceFlags;
 use crate::asking::{GrantChange, GrantsCommand};
 use crate::exit::Exit;

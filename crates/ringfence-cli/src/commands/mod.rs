@@ -8,8 +8,13 @@ mod explain;
 mod grants;
 mod hook;
 pub(crate) mod judged;
+#[cfg(target_os = "linux")]
+mod linger;
+mod log;
 mod man;
 mod run;
+#[cfg(target_os = "linux")]
+mod sessions;
 mod settings;
 mod shell;
 mod trust;
@@ -42,10 +47,25 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Grants(arguments) => grants::run(&arguments.command),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments.command),
+        Command::Sessions(arguments) => sessions::run(&arguments.command),
+        Command::Log(arguments) => log::run(&arguments),
         Command::Completions { shell } => completions::run(shell),
         Command::Man { dir } => man::run(dir.as_deref()),
     };
     done.unwrap_or_else(|exit| exit).into()
+}
+
+/// Where no session can run there is none to show.
+#[cfg(not(target_os = "linux"))]
+mod sessions {
+    use crate::args::SessionsCommand;
+    use crate::exit::Exit;
+    use crate::output::complain;
+
+    pub(super) fn run(_command: &SessionsCommand) -> Result<Exit, Exit> {
+        complain("sessions cannot run on this system", None);
+        Err(Exit::No)
+    }
 }
 
 /// Does what was typed on Windows.
@@ -73,6 +93,18 @@ fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
         return Ok(Command::Run(Box::new(run.arguments)));
     }
     Cli::try_parse_from(arguments).map(|cli| cli.command)
+}
+
+/// An error and everything that led to it, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
 
 /// Help and version are answers; everything else is a mistake.

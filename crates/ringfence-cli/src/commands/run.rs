@@ -5,18 +5,20 @@ use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use ringfence::launch::{
-    Cause, Command, LaunchError, Options, Outcome, Relay, RelayError, Report, Rescue, Signals,
-    StepName, Streams, Timeline,
+    Cause, Command, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report, Rescue,
+    Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::{Engine, Feature, Plan, compile};
+use ringfence_core::plan::{Feature, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 use ringfence_core::text::printable_path;
 
 use super::judged::Judged;
-use super::{approve, host_facts};
+#[cfg(target_os = "linux")]
+use super::linger;
+use super::{approve, host_facts, with_causes};
 use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
 use crate::flags::Flags;
@@ -31,6 +33,10 @@ use crate::record::Record;
 const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if arguments.linger && arguments.lingering.is_none() {
+        return linger::in_front();
+    }
     let terminal = if arguments.tty {
         Terminal::Required
     } else {
@@ -41,6 +47,12 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
         flags: &arguments.session,
         command: &arguments.command,
         terminal,
+        linger: if arguments.linger {
+            Linger::Yes
+        } else {
+            Linger::No
+        },
+        lingering: arguments.lingering,
     })
 }
 
@@ -51,6 +63,13 @@ pub(super) struct Job<'a> {
     pub(super) flags: &'a SessionArguments,
     pub(super) command: &'a [OsString],
     pub(super) terminal: Terminal,
+    pub(super) linger: Linger,
+    /// Where whoever waits for the command of a lingering session listens.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only there anything lingers")
+    )]
+    pub(super) lingering: Option<u32>,
 }
 
 /// Whether a command gets a terminal of its own.
@@ -73,6 +92,11 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
             return Exit::Refused.into();
         }
     };
+    #[cfg(target_os = "linux")]
+    match linger::behind(job.lingering) {
+        Ok(behind) => record.behind = behind,
+        Err(exit) => return exit.into(),
+    }
     match prepare(job, &mut record) {
         Ok(Ran::Command(report)) => {
             record.end(&report);
@@ -113,6 +137,9 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     let scene = set()?;
     // Both live as long as the process: giving them back piece by piece would be the last thing
     // between the command's end and ours.
+    if !arguments.dry_run {
+        record.scene(&scene, arguments.name.as_deref(), job.command);
+    }
     let (scene, policy) = if arguments.request.is_used() {
         let settled = approve::settle(scene, &set, job, &arguments.request);
         let (scene, policy, approved) = settled.inspect_err(|_| {
@@ -129,7 +156,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     if let Some(rules) = arguments.shell_policy {
         let judged = Judged::new(job.command, rules, &policy)?;
         let objection = judged.objection();
-        record.judged(judged);
+        record.judged(judged, objection.as_deref());
         if let Some(objection) = objection {
             record.because(objection);
             return Err(Exit::Refused);
@@ -209,8 +236,8 @@ fn refuse(planned: &Planned) {
     tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
 }
 
-/// Said whenever nothing of the kernel's holds a session together.
-const TRACKED_BY_DESCENT: &str = "ringfence: nothing is restricted, and processes are tracked by descent only: a command that kills the session's first process can leave others behind\n";
+/// Said whenever nothing but descent holds a session together.
+const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent only: a command that kills the session's first process can leave others behind (`ringfence doctor` says why there is no cgroup)\n";
 
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report, Exit> {
@@ -229,7 +256,7 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
             record.because("this host cannot enforce the policy");
             return Err(Exit::Refused);
         }
-        if planned.plan().engine() == Engine::Track {
+        if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);
         }
         let refusal = match session(policy, planned.plan(), job, record) {
@@ -255,8 +282,14 @@ fn launch(policy: &Policy, job: &Job<'_>, record: &mut Record) -> Result<Report,
         });
     }
     say_refused(&report);
-    if report.cause == Cause::WallTime {
-        tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+    match report.cause {
+        Cause::WallTime => {
+            tell("ringfence: ended, since it took longer than its limit (`--limit wall=...`)\n");
+        }
+        Cause::Limit { limit, .. } => tell(&format!(
+            "ringfence: ended, since it used more than its limit (`--limit {limit}=...`)\n"
+        )),
+        _ => {}
     }
     Ok(report)
 }
@@ -310,6 +343,11 @@ fn session(
         environment: std::env::vars_os().collect(),
     };
     let mut asked = Options::default();
+    #[cfg(target_os = "linux")]
+    {
+        asked.registry = record.registry(plan);
+    }
+    asked.linger = job.linger;
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
@@ -329,7 +367,7 @@ fn session(
         ));
     }
     let running = prepared.spawn()?;
-    record.start(&running, job.command, &command.directory);
+    record.start(&running, job.command, &command.directory, plan);
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let (rule, lost) = (&gap.rule, &gap.lost);
@@ -338,12 +376,22 @@ fn session(
         }
     }
     if options.verbose > 0 {
-        tell(&format!("ringfence: {} holds\n", plan.engine()));
+        tell(&format!(
+            "ringfence: {} holds, tracked by {}\n",
+            plan.engine(),
+            plan.tracking()
+        ));
     }
     let timeline = running.timeline().iter();
     for (step, took) in timeline.filter(|_| options.verbose > 1) {
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
+    #[cfg(target_os = "linux")]
+    let waited = match front {
+        Front::Signals(signals) => running.wait_passing_signals_observed(&signals, record),
+        Front::Terminal(relay) => running.wait_relaying_observed(*relay, record),
+    };
+    #[cfg(not(target_os = "linux"))]
     let waited = match front {
         Front::Signals(signals) => running.wait_passing_signals(&signals),
         Front::Terminal(relay) => running.wait_relaying(*relay),
@@ -405,18 +453,6 @@ fn restore_on_panic(rescue: Rescue) {
         rescue.restore();
         otherwise(panic);
     }));
-}
-
-/// An error and everything that led to it, in one line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn explain_refusal(error: &LaunchError) -> Exit {

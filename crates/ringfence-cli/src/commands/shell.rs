@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use ringfence::launch::Linger;
 use ringfence_core::settings::Kind;
 
 use super::run::{Job, Terminal, start};
@@ -20,6 +21,8 @@ pub(super) fn run(arguments: &ShellArguments) -> ExitCode {
         // A wrapped shell is nobody's first process, so it has to be told that it is a login shell.
         command: &[shell, OsString::from("-l")],
         terminal: Terminal::IfThere,
+        linger: Linger::No,
+        lingering: None,
     })
 }
 

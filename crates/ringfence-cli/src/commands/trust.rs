@@ -8,7 +8,7 @@ use ringfence_core::origin::Layer;
 use ringfence_core::settings::{Kind, ProjectTrust};
 use ringfence_core::text::{printable, printable_path};
 
-use super::run::with_causes;
+use super::with_causes;
 use crate::args::PlaceFlags;
 use crate::asking;
 use crate::exit::Exit;

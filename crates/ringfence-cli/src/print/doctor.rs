@@ -34,7 +34,8 @@ pub(crate) fn render(report: &Report, colour: Colour) -> String {
     for remark in &report.circumstances {
         page.text(&format!("note: {}\n", remark.text));
     }
-    page.text(&format!("\n{}\n", report.line));
+    page.text(&format!("\n{}\n", report.guarantee.tracking()));
+    page.text(&format!("{}\n", report.line));
     page.broken(report);
     page.out
 }
@@ -155,6 +156,7 @@ user namespace  missing  engine namespaces
                 fix: sudo fix
 pid namespace   missing  engine namespaces  no user namespace
 
+processes are tracked by a pid namespace; with preset track by a cgroup of its own
 namespaces+landlock7+seccomp: all promises hold
 ";
         assert_eq!(render(&report(), Colour::None), expected);

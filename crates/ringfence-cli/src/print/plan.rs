@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use ringfence_core::origin::Layer;
+use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Gap, HostFacts, Plan, Step};
 use ringfence_core::policy::Policy;
+use ringfence_core::seatbelt::SessionDirectory;
+use ringfence_core::text::printable;
 use serde::Serialize;
 
 /// How much is said.
@@ -39,7 +42,8 @@ pub(crate) fn render(policy: &Policy, facts: &HostFacts, plan: &Plan, detail: De
     };
     let _ = writeln!(out, "preset   {} ({origin})", preset.value);
     let _ = writeln!(out, "engine   {}", plan.engine());
-    let host = ringfence_core::text::printable(&facts.version);
+    let _ = writeln!(out, "tracked  by {}", plan.tracking());
+    let host = printable(&facts.version);
     let _ = writeln!(out, "host     {} {host}", facts.os);
     for note in policy.notes() {
         let _ = writeln!(out, "note     {note}");
@@ -74,6 +78,21 @@ fn details(out: &mut String, act: &Act) {
     if let Act::Landlock(plan) = act {
         for rule in &plan.rules {
             item(&format_args!("{}: {}", rule.path, rule.access));
+        }
+    }
+    if let Act::Seatbelt(profile) = act {
+        // As it would be written for a session; only the session's own paths are not known yet.
+        let session = SessionDirectory::new(&AbsPath::root(), 0);
+        match profile.bind(&session, None) {
+            Ok(bound) => {
+                for line in bound.text.lines() {
+                    item(&printable(line));
+                }
+                for (name, value) in &bound.parameters {
+                    item(&format_args!("{name} = {}", printable(value)));
+                }
+            }
+            Err(error) => item(&error),
         }
     }
 }
@@ -130,7 +149,7 @@ pub(crate) fn gaps_by_reason(plan: &Plan) -> Vec<Vec<&Gap>> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Record<'a> {
     version: u32,
-    project: &'a ringfence_core::path::AbsPath,
+    project: &'a AbsPath,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Vec<std::borrow::Cow<'a, str>>>,
     engine: ringfence_core::plan::Engine,

@@ -180,15 +180,3 @@ fn the_command_keeps_its_own_flags() {
     assert_eq!(line(&["ls", "--read", "-v"]), "command  ls --read -v");
     assert_eq!(line(&["--", "--odd", "a b"]), "command  --odd 'a b'");
 }
-
-/// Weaker tracking is chosen by name, and said.
-#[cfg(target_os = "linux")]
-#[test]
-fn tracking_by_descent_is_said() {
-    let world = World::new();
-    let tracked = world.run(&["run", "--preset", "track", "--", "true"]);
-    assert_eq!(tracked.code, Some(0), "{}", tracked.errors);
-    assert!(tracked.errors.contains("tracked by descent only"));
-    let confined = world.run(&["run", "--", "true"]);
-    assert_eq!((confined.code, confined.errors.as_str()), (Some(0), ""));
-}

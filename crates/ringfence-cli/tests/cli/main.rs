@@ -25,9 +25,18 @@ mod place;
 mod plan;
 #[cfg(test)]
 mod report;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sessions;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod shell;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod trail;
 #[cfg(test)]
 mod world;

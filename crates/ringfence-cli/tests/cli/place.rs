@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -224,4 +225,26 @@ fn a_plain_user_gets_the_same_answers() {
         "{}",
         locked_out.errors
     );
+}
+
+#[test]
+fn a_call_from_windows_is_the_call_that_was_typed_there() {
+    let world = World::new();
+    let encoded = |words: &[&str]| {
+        let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
+        let mut word = String::new();
+        for byte in bytes {
+            write!(word, "{byte:02x}").unwrap();
+        }
+        word
+    };
+    let flag = "--ringfence-arguments-from-windows";
+    let word = encoded(&["check", "-c", "cd 'a \"b\\' $x"]);
+    assert_eq!(world.run(&[flag, &word]).code, Some(1));
+    let word = encoded(&["check", "-c", "ls"]);
+    assert_eq!(world.run(&[flag, &word]).code, Some(0));
+    for garbled in ["0", "zz", "61"] {
+        assert_eq!(world.run(&[flag, garbled]).code, Some(125), "{garbled}");
+    }
+    assert_eq!(world.run(&[flag]).code, Some(125));
 }

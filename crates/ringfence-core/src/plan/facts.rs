@@ -124,6 +124,8 @@ pub struct HostFacts {
     pub process_limit: Feature,
     /// Cgroups, version 2.
     pub cgroup: CgroupFacts,
+    /// A mark that every process inherits and that can be read from outside.
+    pub mark: Feature,
     /// A bubblewrap of the system.
     pub bwrap: Bwrap,
     /// The sandbox of macOS.
@@ -225,6 +227,7 @@ impl HostFacts {
                 own: absent(),
                 controllers: Vec::new(),
             },
+            mark: absent(),
             bwrap: Bwrap::Absent,
             seatbelt: absent(),
         }
@@ -246,6 +249,7 @@ impl HostFacts {
                 own: Feature::Works,
                 controllers: vec!["memory".to_owned(), "pids".to_owned()],
             },
+            mark: Feature::Works,
             ..Self::nothing(Os::Linux)
         }
     }

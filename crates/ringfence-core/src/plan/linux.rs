@@ -3,7 +3,8 @@
 use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
 use super::{
-    Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, bounds, network_namespace,
+    Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, Tracking, bounds,
+    network_namespace,
 };
 use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
@@ -31,12 +32,10 @@ pub(super) fn compile(
     draft.acts.push(Act::Environment);
     draft.acts.push(Act::Descriptors);
     draft.acts.push(Act::Command);
-    if facts.cgroup.own.works() {
-        draft.acts.push(Act::Cgroup);
-    }
-    limits(policy, facts, draft);
+    let bounded = limits(policy, facts, draft);
     if policy.only_tracks() {
         draft.acts.push(Act::Init);
+        draft.tracking = tracking(Engine::Track, bounded, facts, draft);
         tmp_size(policy, Engine::Track, draft);
         return Engine::Track;
     }
@@ -54,10 +53,47 @@ pub(super) fn compile(
             "use `--engine auto`",
         ),
     }
+    draft.tracking = tracking(engine, bounded, facts, draft);
+    if draft.tracking == Tracking::Descent {
+        draft.gap(
+            policy,
+            "nothing survives",
+            "processes are found by searching for descendants, not by a boundary of the kernel's",
+            "delegate a cgroup to the user, or use the `namespaces` engine",
+        );
+    }
     gate::plan(policy, facts, engine, draft);
     sockets(policy, draft);
     tmp_size(policy, engine, draft);
     engine
+}
+
+/// Whether a limit needs a controller to hold it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Bounded {
+    ByController,
+    ByProcess,
+}
+
+/// What finds every process of a session again, and a cgroup where that takes one.
+///
+/// A pid namespace is a boundary of the kernel's as good as a cgroup, and costs nothing beside
+/// what a session needs anyway: there a cgroup is made only to carry a limit.
+fn tracking(engine: Engine, bounded: Bounded, facts: &HostFacts, draft: &mut Draft) -> Tracking {
+    let namespaced = matches!(engine, Engine::Bwrap | Engine::Namespaces);
+    let cgroup = facts.cgroup.own.works();
+    if cgroup && (!namespaced || bounded == Bounded::ByController) {
+        draft.acts.push(Act::Cgroup);
+    }
+    if namespaced {
+        Tracking::PidNamespace
+    } else if cgroup {
+        Tracking::Cgroup
+    } else if facts.mark.works() {
+        Tracking::Mark
+    } else {
+        Tracking::Descent
+    }
 }
 
 /// The strongest engine that can work here.
@@ -217,7 +253,6 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
             "use a kernel with Landlock's third erratum mended",
         );
     }
-    survivors(policy, facts, draft);
     own_trees(policy, draft);
     for (rule, above) in policy.files().with_surroundings() {
         let late = rule.found == Found::Absent && above != Access::Write;
@@ -282,19 +317,6 @@ fn own_trees(policy: &Policy, draft: &mut Draft) {
         let rule_text = format!("{} of the session's own", rule.path);
         draft.gap_of(rule.origin.clone(), rule_text, lost, fix);
     }
-}
-
-/// Without a cgroup or a pid namespace, nothing of the kernel's ends a session whole.
-fn survivors(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
-    if facts.cgroup.own.works() {
-        return;
-    }
-    draft.gap(
-        policy,
-        "nothing survives",
-        "processes are found by searching for descendants, not by a boundary of the kernel's",
-        "delegate a cgroup to the user, or use the `namespaces` engine",
-    );
 }
 
 /// A bound on temporary directories that somebody wrote, where nothing carries it.
@@ -382,30 +404,52 @@ fn sockets(policy: &Policy, draft: &mut Draft) {
     }
 }
 
-fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
+/// Sets every limit that something here can hold. Says whether that takes a controller.
+///
+/// A default is set where it can be had for nothing; a limit that somebody wrote must hold.
+fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) -> Bounded {
     let controller = |name: &str| facts.cgroup.controllers.iter().any(|known| known == name);
+    let mut bounded = Bounded::ByProcess;
     let mut set = Vec::new();
     for (name, bound, origin) in bounds(policy) {
-        let holds = match name {
-            LimitName::Memory => controller("memory"),
-            LimitName::Processes => controller("pids") || facts.process_limit.works(),
-            LimitName::Cpu | LimitName::FileSize | LimitName::Files | LimitName::Wall => true,
+        let written = origin.layer() != Layer::BuiltIn;
+        let by_controller = match name {
+            LimitName::Memory => Some("memory"),
+            LimitName::Processes if !facts.process_limit.works() => Some("pids"),
+            LimitName::Cpu
+            | LimitName::FileSize
+            | LimitName::Files
+            | LimitName::Processes
+            | LimitName::Wall => None,
         };
-        if holds {
-            set.push((name, bound));
-        } else if origin.layer() != Layer::BuiltIn {
-            // A default is set where it can be; a limit that somebody wrote must hold.
-            draft.gap_of(
-                origin,
-                format!("limit {name}"),
-                "nothing here can bound it for the whole session",
-                format!("delegate the cgroup controller for {name}, or write \"none\""),
-            );
+        match by_controller {
+            None => set.push((name, bound)),
+            Some(wanted) if written && controller(wanted) => {
+                bounded = Bounded::ByController;
+                set.push((name, bound));
+            }
+            Some(wanted) if written => {
+                // Something is better than nothing, where a gap is put up with.
+                let partly = if name == LimitName::Memory {
+                    set.push((name, bound));
+                    ", only for each process by itself"
+                } else {
+                    ""
+                };
+                draft.gap_of(
+                    origin,
+                    name.rule(),
+                    format!("nothing here can bound it for the whole session{partly}"),
+                    format!("delegate the cgroup controller `{wanted}`, or write \"none\""),
+                );
+            }
+            Some(_) => {}
         }
     }
     if !set.is_empty() {
         draft.acts.push(Act::Limits { bounds: set });
     }
+    bounded
 }
 
 fn need(feature: &Feature, policy: &Policy, rule: &str, draft: &mut Draft) {

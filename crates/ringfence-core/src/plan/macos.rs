@@ -4,7 +4,7 @@
 //! session together is the fingerprint in it, so a session that is only tracked has a profile too.
 
 use super::facts::{Feature, HostFacts};
-use super::{Act, Draft, Engine, EngineChoice, LimitName, bounds};
+use super::{Act, Draft, Engine, EngineChoice, LimitName, Tracking, bounds};
 use crate::origin::Layer;
 use crate::policy::{Found, Policy};
 use crate::seatbelt;
@@ -20,6 +20,8 @@ pub(super) fn compile(
         .acts
         .extend([Act::Environment, Act::Descriptors, Act::Init, Act::Command]);
     limits(policy, draft);
+    // The fingerprint in the profile, which every process inherits.
+    draft.tracking = Tracking::Mark;
     if let EngineChoice::Named(engine) = choice
         && engine != Engine::Seatbelt
         && !policy.only_tracks()

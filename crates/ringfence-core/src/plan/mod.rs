@@ -122,6 +122,33 @@ pub enum NetworkNamespace {
     Own,
 }
 
+/// What finds every process of a session again when it has to end, strongest first.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Tracking {
+    /// A cgroup: the kernel ends all of it at once, also those that became somebody else's.
+    Cgroup,
+    /// A pid namespace, whose first process takes all others with it.
+    PidNamespace,
+    /// A mark that every process inherits: whoever bears it is ended, until a pass finds nobody.
+    Mark,
+    /// Descent alone: orphans become children of the first process, which ends them.
+    #[default]
+    Descent,
+}
+
+impl fmt::Display for Tracking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cgroup => "a cgroup of its own",
+            Self::PidNamespace => "a pid namespace",
+            Self::Mark => "a mark that every process inherits",
+            Self::Descent => "descent from the first process",
+        })
+    }
+}
+
 /// A limit, by its name in the settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -160,6 +187,7 @@ pub struct Plan {
     engine: Engine,
     acts: Vec<Act>,
     gaps: Vec<Gap>,
+    tracking: Tracking,
     on_gap: OnGap,
 }
 
@@ -177,6 +205,20 @@ impl Plan {
     /// What would not hold.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
+    }
+
+    /// The limits that somebody wrote and nothing here can hold for the whole session.
+    pub fn unbounded(&self) -> Vec<LimitName> {
+        let named = |name: &LimitName| {
+            let rule = name.rule();
+            self.gaps.iter().any(|gap| gap.rule == rule)
+        };
+        LimitName::ALL.into_iter().filter(named).collect()
+    }
+
+    /// What finds every process of the session again.
+    pub fn tracking(&self) -> Tracking {
+        self.tracking
     }
 
     /// Whether a launcher may go on with this plan.
@@ -216,6 +258,7 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
         engine,
         acts: draft.acts,
         gaps: draft.gaps,
+        tracking: draft.tracking,
         on_gap: policy.on_gap().value,
     }
 }
@@ -225,6 +268,7 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
 struct Draft {
     acts: Vec<Act>,
     gaps: Vec<Gap>,
+    tracking: Tracking,
 }
 
 impl Draft {
@@ -328,6 +372,23 @@ impl fmt::Display for Act {
             Self::Init => f.write_str("start an init that reaps and passes signals on"),
             Self::Command => f.write_str("become the command"),
         }
+    }
+}
+
+impl LimitName {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self::Wall,
+        Self::Cpu,
+        Self::Processes,
+        Self::Memory,
+        Self::Files,
+        Self::FileSize,
+    ];
+
+    /// The rule that it is, as a gap names it.
+    fn rule(self) -> String {
+        format!("limit {self}")
     }
 }
 

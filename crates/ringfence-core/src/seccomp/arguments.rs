@@ -89,9 +89,20 @@ const DUMPS_REFUSED: Decision = refuse(
      limit of every session",
 );
 
+/// `RLIMIT_LOCKS`, which bounds nothing since Linux 2.4: a session's mark stands in it.
+const MARK: u64 = 10;
+
+const MARK_REFUSED: Decision = refuse(
+    Errno::Eperm,
+    "the mark by which a session's processes are found; it bounds nothing",
+);
+
 pub(super) static SETRLIMIT_RESOURCE: Look = Look {
     argument: Argument::First,
-    cases: &[case("RLIMIT_CORE", &[CORE], DUMPS_REFUSED)],
+    cases: &[
+        case("RLIMIT_CORE", &[CORE], DUMPS_REFUSED),
+        case("RLIMIT_LOCKS", &[MARK], MARK_REFUSED),
+    ],
     mask: INT,
     otherwise: OWN_LIMITS,
     what: "resource",
@@ -99,10 +110,21 @@ pub(super) static SETRLIMIT_RESOURCE: Look = Look {
 
 pub(super) static PRLIMIT_RESOURCE: Look = Look {
     argument: Argument::Second,
-    cases: &[case("RLIMIT_CORE", &[CORE], Decision::Look(&PRLIMIT_DUMPS))],
+    cases: &[
+        case("RLIMIT_CORE", &[CORE], Decision::Look(&PRLIMIT_DUMPS)),
+        case("RLIMIT_LOCKS", &[MARK], Decision::Look(&PRLIMIT_MARK)),
+    ],
     mask: INT,
     otherwise: OWN_LIMITS,
     what: "resource",
+};
+
+static PRLIMIT_MARK: Look = Look {
+    argument: Argument::Third,
+    cases: &[case("none", &[0], OWN_LIMITS)],
+    mask: LONG,
+    otherwise: MARK_REFUSED,
+    what: "new limit",
 };
 
 static PRLIMIT_DUMPS: Look = Look {

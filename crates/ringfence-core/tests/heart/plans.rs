@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use ringfence_core::origin::Layer;
-use ringfence_core::plan::{Act, EngineChoice, Feature, HostFacts, Plan, compile};
+use ringfence_core::plan::{
+    Act, EngineChoice, Feature, HostFacts, LimitName, Plan, Tracking, compile,
+};
 use ringfence_core::settings::{Kind, Preset, Settings, Word};
 
 use crate::random;
@@ -11,7 +13,8 @@ use crate::world::World;
 use proptest::prelude::*;
 
 fn in_words(plan: &Plan) -> String {
-    let mut out = format!("engine: {}\n\n", plan.engine());
+    let (engine, tracking) = (plan.engine(), plan.tracking());
+    let mut out = format!("engine: {engine}\ntracked by: {tracking}\n\n");
     for act in plan.acts() {
         writeln!(out, "- {act}").unwrap();
         let parts: Vec<String> = if let Act::Names { absent } = act {
@@ -125,7 +128,7 @@ fn what_a_kernel_lacks_is_a_gap_and_not_a_weaker_plan() {
             .join("\n")
     };
     let full = HostFacts::named("linux-6.18").unwrap();
-    let missing = || ringfence_core::plan::Feature::Missing {
+    let missing = || Feature::Missing {
         why: "why".to_owned(),
         fix: "fix".to_owned(),
     };
@@ -141,6 +144,8 @@ fn what_a_kernel_lacks_is_a_gap_and_not_a_weaker_plan() {
         "the pid namespace ends a session whole"
     );
     container.user_namespaces = missing();
+    assert!(!gaps(&container, &agent).contains("processes are found by searching"));
+    container.mark = missing();
     assert!(gaps(&container, &agent).contains("processes are found by searching"));
     assert!(gaps(&container, &agent).contains("command lines of the host's processes"));
     assert!(
@@ -159,6 +164,76 @@ fn what_a_kernel_lacks_is_a_gap_and_not_a_weaker_plan() {
     let bounded =
         world.tool(r#"{ "preset": "track", "limits": { "wall": "1m", "memory": "1GiB" } }"#);
     assert_eq!(gaps(&mac, &bounded), "macOS cannot bound it for a session");
+}
+
+/// The strongest that a host has; a cgroup beside a pid namespace only where a limit needs it.
+#[test]
+fn a_session_is_tracked_by_the_strongest_there_is() {
+    let world = World::linux();
+    let missing = || Feature::Missing {
+        why: "why".to_owned(),
+        fix: "fix".to_owned(),
+    };
+    let full = HostFacts::named("linux-6.18").unwrap();
+    let mut marked = full.clone();
+    marked.cgroup.own = missing();
+    marked.cgroup.controllers.clear();
+    let mut bare = marked.clone();
+    bare.mark = missing();
+    let mut root = full.clone();
+    root.process_limit = missing();
+    let agent = world.tool("{}");
+    let track = world.tool(r#"{ "preset": "track" }"#);
+    let memory = world.tool(r#"{ "limits": { "memory": "1GiB" } }"#);
+    let processes = world.tool(r#"{ "limits": { "processes": 50 } }"#);
+    for (facts, policy, engine, tracking, cgroup, gap) in [
+        (&full, &agent, "auto", Tracking::PidNamespace, false, false),
+        (&full, &track, "auto", Tracking::Cgroup, true, false),
+        (&full, &memory, "auto", Tracking::PidNamespace, true, false),
+        (
+            &full,
+            &processes,
+            "auto",
+            Tracking::PidNamespace,
+            false,
+            false,
+        ),
+        (&root, &agent, "auto", Tracking::PidNamespace, false, false),
+        (
+            &root,
+            &processes,
+            "auto",
+            Tracking::PidNamespace,
+            true,
+            false,
+        ),
+        (&full, &agent, "landlock", Tracking::Cgroup, true, false),
+        (&marked, &track, "auto", Tracking::Mark, false, false),
+        (&marked, &agent, "landlock", Tracking::Mark, false, false),
+        (
+            &marked,
+            &memory,
+            "auto",
+            Tracking::PidNamespace,
+            false,
+            true,
+        ),
+        (&bare, &track, "auto", Tracking::Descent, false, false),
+        (&bare, &agent, "landlock", Tracking::Descent, false, true),
+    ] {
+        let plan = compile(policy, facts, engine.parse().unwrap());
+        let named = plan.gaps().iter().any(|gap| {
+            gap.rule.starts_with("limit") || gap.lost.contains("searching for descendants")
+        });
+        assert_eq!(
+            (plan.tracking(), plan.acts().contains(&Act::Cgroup), named),
+            (tracking, cgroup, gap),
+            "{engine} {:?}",
+            plan.gaps()
+        );
+    }
+    let partly = compile(&memory, &marked, "auto".parse().unwrap());
+    assert_eq!(partly.unbounded(), [LimitName::Memory]);
 }
 
 proptest! {

@@ -27,16 +27,27 @@ pub use rustix::process::{Resource as LimitedResource, Rlimit as Limit};
 /// [`Errno::SRCH`] if the parent is gone: the caller must exit. In a new pid namespace that
 /// cannot be seen from inside; there, hold a pipe whose other end the parent owns.
 pub fn die_with_parent(
-    _subject: &Subject,
+    subject: &Subject,
     parent: Option<Pid>,
     signal: Signal,
 ) -> Result<(), Errno> {
-    set_parent_process_death_signal(Some(signal))?;
+    signal_at_parents_end(subject, signal)?;
     if process::getppid() == parent {
         Ok(())
     } else {
         Err(Errno::SRCH)
     }
+}
+
+/// Asks the kernel to send `signal` when the thread that started this process ends.
+///
+/// For a signal that does no harm if the parent has ended before: nothing is checked.
+///
+/// # Errors
+///
+/// The kernel's answer.
+pub fn signal_at_parents_end(_subject: &Subject, signal: Signal) -> Result<(), Errno> {
+    set_parent_process_death_signal(Some(signal))
 }
 
 /// Whether other processes of the same user may look into this one.
@@ -123,6 +134,52 @@ pub fn set_limit(_subject: &Subject, resource: Resource, limit: Rlimit) -> Resul
 /// Reads one resource limit of this process.
 pub fn limit(resource: Resource) -> Rlimit {
     process::getrlimit(resource)
+}
+
+/// Reads one resource limit of another process.
+///
+/// # Errors
+///
+/// [`Errno::SRCH`] if there is no such process; [`Errno::PERM`] if it is somebody else's, or has
+/// become it.
+pub fn limit_of(pid: Pid, resource: Resource) -> Result<Rlimit, Errno> {
+    /// The kernel's `struct rlimit64`.
+    #[repr(C)]
+    struct Pair {
+        current: u64,
+        maximum: u64,
+    }
+    const _: () = assert!(size_of::<Pair>() == 16);
+    const INFINITY: u64 = u64::MAX;
+    let mut pair = Pair {
+        current: 0,
+        maximum: 0,
+    };
+    // SAFETY: a null new limit changes nothing; the old one is written to a live pair of the
+    // kernel's layout. The process is named by number and none of its memory is touched.
+    unsafe {
+        raw::call(
+            libc::SYS_prlimit64,
+            [
+                raw::int_word(pid.as_raw_nonzero().get()),
+                raw::int_word(resource_number(resource)),
+                0,
+                raw::address_mut(&mut pair),
+                0,
+                0,
+            ],
+        )
+    }?;
+    let bound = |value| (value != INFINITY).then_some(value);
+    Ok(Rlimit {
+        current: bound(pair.current),
+        maximum: bound(pair.maximum),
+    })
+}
+
+/// rustix numbers them as the kernel does.
+fn resource_number(resource: Resource) -> i32 {
+    resource as i32
 }
 
 /// Returns to the plain execution domain: address randomisation on, no emulation of other

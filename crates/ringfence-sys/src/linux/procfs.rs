@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::{Errno, read, retry_on_intr, write};
+use rustix::process::Pid;
 
 use super::files::{self, CWD, PROC_MAGIC};
 
@@ -91,6 +92,28 @@ impl ProcDir {
     pub fn read_file<'b>(&self, path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
         let file = self.open_file(path, OFlags::RDONLY)?;
         read_whole(file.as_fd(), buffer)
+    }
+
+    /// Calls `each` with every process that is listed at this moment.
+    ///
+    /// Nothing is remembered between two of them, so it takes no memory however many there are.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; some have then been seen already.
+    pub fn each_process(&self, mut each: impl FnMut(Pid)) -> Result<(), Errno> {
+        let root = self.open_file(c".", OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(root, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let number = std::str::from_utf8(entry.file_name().to_bytes()).ok();
+            let number = number.and_then(|name| name.parse().ok());
+            if let Some(pid) = number.and_then(Pid::from_raw) {
+                each(pid);
+            }
+        }
+        Ok(())
     }
 
     /// How many threads the calling process has.

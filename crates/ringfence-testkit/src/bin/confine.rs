@@ -25,10 +25,11 @@ mod linux {
 
     use ringfence::launch::{self, Command, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
-    use ringfence::probe::quick;
+    use ringfence::probe::{cgroup, quick};
+    use ringfence::sessions::About;
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
-    use ringfence_core::plan::{EngineChoice, Feature, Plan, Step, compile};
+    use ringfence_core::plan::{Engine, EngineChoice, Feature, Plan, Step, compile};
     use ringfence_core::policy::{Place, Policy, Seen, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
@@ -99,6 +100,10 @@ mod linux {
             Some(true) => Helping::Always,
             Some(false) => Helping::Never,
         };
+        options.registry = setup.registry_path().map(|path| {
+            let about = About::new(None, std::slice::from_ref(&command.program)).unwrap();
+            (path, about)
+        });
         let prepared = launch::prepare(&policy, &plan, &command, options)?;
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
         let prepared = match &setup.says_yes {
@@ -207,19 +212,21 @@ mod linux {
         if let Some(abi) = setup.landlock_abi {
             facts.landlock.abi = abi;
         }
-        if setup.landlock_engine {
-            facts.user_namespaces = Feature::Missing {
-                why: "the test says so".to_owned(),
-                fix: "none".to_owned(),
-            };
+        if policy.only_tracks() || setup.landlock_engine {
+            facts.cgroup = cgroup();
         }
+        let choice = if setup.landlock_engine {
+            EngineChoice::Named(Engine::Landlock)
+        } else {
+            EngineChoice::Auto
+        };
         if setup.no_listener {
             facts.seccomp_listener = Feature::Missing {
                 why: "the test says so".to_owned(),
                 fix: "none".to_owned(),
             };
         }
-        compile(policy, &facts, EngineChoice::Auto)
+        compile(policy, &facts, choice)
     }
 
     /// Makes this process the strange launcher that the test wants.
@@ -238,6 +245,13 @@ mod linux {
         if let Some(name) = &setup.key {
             keyring::join_new_session(&subject).unwrap();
             add_key(name);
+        }
+        if setup.unmarked {
+            let taken = process::Limit {
+                current: Some(100),
+                maximum: Some(100),
+            };
+            process::set_limit(&subject, process::LimitedResource::Locks, taken).unwrap();
         }
         if setup.strange_parent {
             Mask::block_all().unwrap();

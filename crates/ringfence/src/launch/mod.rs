@@ -5,6 +5,8 @@
 //! a child. When any of these stages fails, no code of the command has run.
 
 mod streams;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod words;
 pub use streams::{Given, NewTerminal, Size, Stream, Streams};
 
 #[cfg(target_os = "linux")]
@@ -18,22 +20,39 @@ pub use linux::{
 };
 
 #[cfg(not(target_os = "linux"))]
-mod unsupported;
+mod nowhere;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{
-    News, Prepared, Relay, RelayError, Rescue, Running, Served, Signals, prepare, prepare_with,
-};
+pub use nowhere::{News, Relay, RelayError, Rescue, Served};
+
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub(crate) use macos::live_as_second_stage;
+#[cfg(target_os = "macos")]
+pub use macos::{Prepared, Running, Signals, prepare, prepare_with};
+
+// What crosses to the second stage is data, and tested everywhere.
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/orders.rs"]
+mod orders;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+mod unsupported;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub use unsupported::{Prepared, Running, Signals, prepare, prepare_with};
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use ringfence_core::plan::{Engine, Gap, Step};
+use ringfence_core::plan::{Engine, Gap, LimitName, Step};
 pub use ringfence_gate::Destination;
 pub use ringfence_gate::event::{Attempt, Outcome, Way};
 pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
+
+use crate::audit::Denial;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -65,6 +84,13 @@ pub enum Cause {
     },
     /// The session was ended from outside before the command had ended.
     Ended,
+    /// The command used more of something than its limit, and was ended for it.
+    Limit {
+        /// Of what.
+        limit: LimitName,
+        /// The signal that ended it.
+        signal: i32,
+    },
     /// It took longer than its limit.
     WallTime,
 }
@@ -75,7 +101,9 @@ impl Cause {
         match self {
             Self::Exited { status } => status,
             // Signals end at 64.
-            Self::Killed { signal } => 128_u8.wrapping_add(signal.to_le_bytes()[0]),
+            Self::Killed { signal } | Self::Limit { signal, .. } => {
+                128_u8.wrapping_add(signal.to_le_bytes()[0])
+            }
             Self::Ended => 137,
             Self::WallTime => 124,
         }
@@ -93,6 +121,8 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     /// Protected names that appeared during the session, and where they were put.
     pub names: Vec<NameFound>,
+    /// What ringfence itself did not let the session have.
+    pub denials: Vec<Denial>,
     /// What happened at the network gate, if there was one.
     pub network: Network,
     /// How long each step of the launch took, if that was asked for.
@@ -279,12 +309,43 @@ pub enum Timeline {
     On,
 }
 
+/// What becomes of background processes when the command has ended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Linger {
+    /// They end with it.
+    #[default]
+    No,
+    /// They stay until the last of them has ended, or the session is ended from outside.
+    Yes,
+}
+
+/// Somebody who is told how far a session is while it is waited for.
+pub trait Observer {
+    /// It takes longer than a moment: from now on others can find it.
+    fn settled(&mut self, session: &Running);
+    /// The command has ended. A session that lingers goes on; any other is over.
+    fn command_ended(&mut self, session: &Running, cause: Cause);
+}
+
+/// Somebody who does not care.
+impl Observer for () {
+    fn settled(&mut self, _session: &Running) {}
+
+    fn command_ended(&mut self, _session: &Running, _cause: Cause) {}
+}
+
 /// Things a caller may ask of a launch that are not policy.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// Whether to measure how long each step takes.
     pub timeline: Timeline,
+    /// What becomes of background processes when the command has ended.
+    pub linger: Linger,
+    /// Where the session is written down, and as what. Without it nobody else finds the session,
+    /// and what a killed supervisor leaves of it stays.
+    #[cfg(target_os = "linux")]
+    pub registry: Option<(PathBuf, crate::sessions::About)>,
     /// Pretend that the kernel refused this step: for tests that nothing is left behind.
     #[doc(hidden)]
     pub fail_at: Option<Step>,

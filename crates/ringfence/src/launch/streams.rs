@@ -68,6 +68,10 @@ pub struct NewTerminal {
     /// How large it is.
     pub size: Size,
     /// Its modes; `None` for those of a new terminal.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "no session has a terminal of its own here yet")
+    )]
     pub(crate) modes: Option<Termios>,
 }
 

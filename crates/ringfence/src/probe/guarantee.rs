@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_core::origin::{Layer, Origin};
 use ringfence_core::path::AbsPath;
-use ringfence_core::plan::{self, Act, Engine, EngineChoice, HostFacts, Plan};
+use ringfence_core::plan::{self, Act, Engine, EngineChoice, HostFacts, Plan, Tracking};
 use ringfence_core::policy::{Found, Place, Policy, Seen, resolve};
 use ringfence_core::settings::{Keys, Kind, Preset, Settings};
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub struct Guarantee {
     pub layers: String,
     /// Each preset that restricts anything; the default of `run` first.
     pub presets: Vec<PresetGuarantee>,
+    /// What finds every process of a session again that restricts nothing.
+    pub track: Tracking,
 }
 
 /// What holds of one preset.
@@ -39,6 +41,8 @@ pub struct PresetGuarantee {
     pub preset: Preset,
     /// What would enforce it.
     pub engine: Engine,
+    /// What would find every process again.
+    pub tracking: Tracking,
     /// What would not hold.
     pub broken: Vec<Broken>,
 }
@@ -70,10 +74,17 @@ impl Guarantee {
             presets.push(PresetGuarantee {
                 preset,
                 engine: plan.engine(),
+                tracking: plan.tracking(),
                 broken: broken(&plan),
             });
         }
-        Self { layers, presets }
+        let track = imagined(Preset::Track, Kind::Tool, facts);
+        let track = track.map(|policy| plan::compile(&policy, facts, EngineChoice::Auto));
+        Self {
+            layers,
+            presets,
+            track: track.map_or(Tracking::Descent, |plan| plan.tracking()),
+        }
     }
 
     /// Whether `ringfence run` can enforce the preset it uses when nobody names one.
@@ -82,6 +93,18 @@ impl Guarantee {
         self.presets
             .iter()
             .any(|entry| entry.preset == default && entry.broken.is_empty())
+    }
+
+    /// What finds every process again, in one line.
+    pub fn tracking(&self) -> String {
+        let default = self.presets.first().map(|entry| entry.tracking);
+        match default {
+            Some(default) if default != self.track => format!(
+                "processes are tracked by {default}; with preset track by {}",
+                self.track
+            ),
+            _ => format!("processes are tracked by {}", self.track),
+        }
     }
 
     /// Whether every preset holds.

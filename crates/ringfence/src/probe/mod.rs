@@ -18,12 +18,17 @@ pub use trial::examine;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{quick, thorough};
+pub use linux::{cgroup, quick, thorough};
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::{cgroup, quick, thorough};
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
-#[cfg(not(target_os = "linux"))]
-pub use unsupported::{quick, thorough};
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub use unsupported::{cgroup, quick, thorough};
 
 use std::fmt;
 
@@ -104,6 +109,8 @@ pub enum Probed {
     ProcessLimit,
     /// A cgroup of a session's own.
     Cgroup,
+    /// A mark that all processes of a session inherit.
+    Mark,
     /// The tunnel device.
     Tun,
     /// A bubblewrap of the system.
@@ -139,7 +146,8 @@ impl Probed {
             Self::Landlock | Self::Seccomp => "every engine",
             Self::Launch => "ringfence run",
             Self::ProcessLimit => "--limit processes",
-            Self::Cgroup => "--limit memory (not in this version)",
+            Self::Cgroup => "--limit memory; preset track",
+            Self::Mark => "preset track, engine landlock",
             Self::SeccompListener => "unix sockets inside",
             Self::Tun => "nothing in this version",
             Self::Bwrap => "engine bwrap",
@@ -163,9 +171,12 @@ impl Probed {
             | Self::Launch
             | Self::Seccomp
             | Self::Seatbelt => Needed::ByAnEngine,
-            Self::Bwrap | Self::Cgroup | Self::ProcessLimit | Self::SeccompListener | Self::Tun => {
-                Needed::Otherwise
-            }
+            Self::Bwrap
+            | Self::Cgroup
+            | Self::Mark
+            | Self::ProcessLimit
+            | Self::SeccompListener
+            | Self::Tun => Needed::Otherwise,
         }
     }
 }
@@ -187,6 +198,7 @@ impl fmt::Display for Probed {
             Self::SeccompListener => "seccomp listener",
             Self::ProcessLimit => "process limit",
             Self::Cgroup => "own cgroup",
+            Self::Mark => "inherited mark",
             Self::Tun => "TUN device",
             Self::Bwrap => "bwrap",
             Self::Seatbelt => "Seatbelt",
@@ -250,10 +262,12 @@ impl fmt::Display for Circumstance {
 
 /// Whether a launch could use this engine at all, so that no fact leads to one that it could not.
 pub(crate) fn can_start(engine: Engine) -> bool {
-    matches!(
-        engine,
-        Engine::Bwrap | Engine::Landlock | Engine::Namespaces | Engine::Track
-    )
+    match engine {
+        Engine::Bwrap | Engine::Landlock | Engine::Namespaces => cfg!(target_os = "linux"),
+        Engine::Seatbelt => cfg!(target_os = "macos"),
+        Engine::Track => true,
+        _ => false,
+    }
 }
 
 const fn this_arch() -> Arch {

@@ -1,6 +1,6 @@
 //! Machines on which nothing can be enforced yet: everything is missing, and says so.
 
-use ringfence_core::plan::{Feature, HostFacts};
+use ringfence_core::plan::{CgroupFacts, Feature, HostFacts};
 use ringfence_core::settings::Os;
 
 use super::{Finding, Findings, Probed, this_arch};
@@ -12,6 +12,11 @@ pub fn quick() -> HostFacts {
     facts.arch = this_arch();
     facts.seatbelt = unbuilt();
     facts
+}
+
+/// There is none.
+pub fn cgroup() -> CgroupFacts {
+    quick().cgroup
 }
 
 /// The same: there is nothing to try.

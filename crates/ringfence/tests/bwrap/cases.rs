@@ -21,6 +21,10 @@ pub(crate) const ALL: &[Case] = &[
         both_engines_give_the_same_answers,
     ),
     (
+        "single_hosts_are_let_through_alike",
+        single_hosts_are_let_through_alike,
+    ),
+    (
         "exit_statuses_are_the_command's",
         exit_statuses_are_the_commands,
     ),
@@ -137,6 +141,50 @@ fn both_engines_give_the_same_answers() {
     let through_bwrap = through_bwrap.replace(theirs, ours).replace("core\n", "");
     assert_eq!(through_bwrap, own.shell(facts).1);
     also_as_plain_user("both_engines_give_the_same_answers");
+}
+
+/// Nothing here reaches any network: what is allowed does not exist, and nothing connects to it.
+fn single_hosts_are_let_through_alike() {
+    let host = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = host.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        // One visit for each engine.
+        for _ in 0..2 {
+            let (mut visitor, _) = host.accept().unwrap();
+            std::io::Write::write_all(&mut visitor, b"from the host\n").unwrap();
+        }
+    });
+    let script = format!(
+        "grep nameserver /etc/resolv.conf; getent hosts a.allowed.invalid; getent hosts denied.invalid;
+         echo $https_proxy; cat < /dev/tcp/127.0.0.1/{port};
+         exec 3<>/dev/tcp/127.0.0.1/61080;
+         printf 'CONNECT denied.invalid:443 HTTP/1.1\\r\\nHost: denied.invalid:443\\r\\n\\r\\n' >&3;
+         head -n 1 <&3; (: < /dev/tcp/93.184.216.34/80) 2>&1 | grep -o unreachable | head -n 1;
+         echo x 2>/dev/null > /etc/resolv.conf || echo kept"
+    );
+    let answers = [world(), World::new(Preset::Agent)].map(|mut world| {
+        let network = &mut world.keys.network;
+        let pattern = "*.allowed.invalid".parse().unwrap();
+        network.hosts.push(pattern, flag());
+        network.loopback_out.push(port, flag());
+        world
+            .shell(&format!("exec bash -c \"$(cat <<'END'\n{script}\nEND\n)\""))
+            .1
+    });
+    server.join().unwrap();
+    let lines: Vec<&str> = answers[0].lines().map(str::trim).collect();
+    let expected = [
+        "nameserver 127.0.0.53",
+        "127.192.0.1     a.allowed.invalid",
+        "http://127.0.0.1:61080",
+        "from the host",
+        "HTTP/1.1 403 Forbidden",
+        "unreachable",
+        "kept",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(answers[0], answers[1]);
+    also_as_plain_user("single_hosts_are_let_through_alike");
 }
 
 fn exit_statuses_are_the_commands() {

@@ -9,5 +9,6 @@
     reason = "the whole crate is a test module"
 )]
 
+mod handle;
 mod programs;
 mod world;

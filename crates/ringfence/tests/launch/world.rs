@@ -101,7 +101,7 @@ impl World {
             directory: self.project.clone(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         };
-        let running = prepare(&policy, &plan, &command, self.options)?.spawn()?;
+        let running = prepare(&policy, &plan, &command, self.options.clone())?.spawn()?;
         Ok(running.wait().unwrap())
     }
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ringfence_sys::Subject;
 use ringfence_sys::signals::Mask;
+use ringfence_sys::spawn::{Memory, Spawn};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal};
 
@@ -39,6 +41,9 @@ pub(super) fn perform(name: &str, arguments: Arguments<'_>) -> Option<Answer> {
         "half-daemon" => half_daemon(&arguments[0]),
         "grow" => grow(Path::new(&arguments[0])),
         "storm" => storm(&arguments[0], number(arguments, 1)),
+        // Processes that are never there for long: each starts the next and goes.
+        "hop" => hop(&arguments[0], number(arguments, 1)),
+        "daemons" => daemons(number(arguments, 0)),
         _ => return None,
     })
 }
@@ -109,6 +114,69 @@ fn grow(path: &Path) -> Answer {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(None)
+}
+
+/// How many generations live on one stack; each stands on the frames of the last.
+const GENERATIONS: u32 = 200;
+
+/// Lives for a moment in each of many processes, for a minute at most.
+fn hop(file: &std::ffi::OsStr, until: u64) -> Answer {
+    Mask::block_all().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let now = now.unwrap().as_secs();
+    let until = if until == 0 { now + 60 } else { until };
+    if now >= until {
+        return Ok(None);
+    }
+    let mut hopping = Hopping {
+        file: OpenOptions::new().append(true).create(true).open(file)?,
+        name: file.to_owned(),
+        until,
+        left: GENERATIONS,
+    };
+    done(Spawn::new(Memory::Copied).start(&mut hopping, next_hop))
+}
+
+struct Hopping {
+    file: fs::File,
+    name: std::ffi::OsString,
+    until: u64,
+    left: u32,
+}
+
+fn next_hop(_subject: &Subject, hopping: &mut Hopping) -> u8 {
+    rustix::process::setsid().ok();
+    hopping.file.write_all(b".").ok();
+    hopping.left -= 1;
+    if hopping.left == 0 {
+        // A fresh stack.
+        let _error = itself()
+            .arg("hop")
+            .arg(&hopping.name)
+            .arg(hopping.until.to_string())
+            .exec();
+        return 1;
+    }
+    u8::from(Spawn::new(Memory::Copied).start(hopping, next_hop).is_err())
+}
+
+/// So many processes that nobody is the parent of, each in a session of its own, for a minute.
+fn daemons(count: u64) -> Answer {
+    for _ in 0..count {
+        let child = Spawn::new(Memory::Copied).start(&mut (), |_, ()| {
+            rustix::process::setsid().ok();
+            u8::from(
+                Spawn::new(Memory::Copied)
+                    .start(&mut (), |_, ()| {
+                        std::thread::sleep(Duration::from_mins(1));
+                        0
+                    })
+                    .is_err(),
+            )
+        })?;
+        child.wait()?;
+    }
+    Ok(Some(count.to_string()))
 }
 
 /// Keeps having children that do the same, each in a session of its own.

@@ -175,14 +175,15 @@ fn load_filter(
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
     for (resource, limit) in limits {
         // A bound that the caller has already is as good, and may not be raised.
-        let stricter = match (limit.maximum, process::limit(*resource).maximum) {
+        let had = process::limit(*resource).maximum;
+        let stricter = |asked: Option<u64>| match (asked, had) {
             (Some(asked), Some(had)) => Some(asked.min(had)),
             (asked, None) => asked,
             (None, had) => had,
         };
         let limit = Limit {
-            current: stricter,
-            maximum: stricter,
+            current: stricter(limit.current),
+            maximum: stricter(limit.maximum),
         };
         process::set_limit(subject, *resource, limit)?;
     }

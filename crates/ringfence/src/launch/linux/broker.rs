@@ -14,11 +14,12 @@
 use std::ffi::{CStr, CString};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringfence_core::plan::NetworkNamespace;
+use ringfence_core::text::printable_bytes;
 use ringfence_gate::names::Carried;
 use ringfence_gate::serve::Carrier;
 use ringfence_sys::fdpath::FdPath;
@@ -30,6 +31,8 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
 const LONGEST_ADDRESS: usize = 128;
@@ -54,7 +57,12 @@ struct Shared {
     /// Where connections out of the session's own network go, if there is a way.
     carrier: Option<Carrier>,
     waiting: AtomicUsize,
+    /// What the session did not get; each thing once, and not without end.
+    denied: Mutex<Vec<Denial>>,
 }
+
+/// How many different things are remembered that a session did not get.
+const MOST_DENIED: usize = 64;
 
 /// A connection with everything decided.
 struct Connection {
@@ -88,6 +96,7 @@ impl Broker {
                 private: Vec::new(),
                 carrier: None,
                 waiting: AtomicUsize::new(0),
+                denied: Mutex::default(),
             }),
         }
     }
@@ -99,6 +108,12 @@ impl Broker {
             shared.private = private;
         }
         self
+    }
+
+    /// What the session did not get.
+    pub(super) fn denials(&self) -> Vec<Denial> {
+        let denied = self.shared.denied.lock();
+        denied.map_or_else(|_| Vec::new(), |denied| denied.clone())
     }
 
     /// Has connections out of the session's own network carried to its gate.
@@ -226,13 +241,38 @@ impl Shared {
             Some((0, abstract_name)) => match self.network {
                 NetworkNamespace::Own => Ok(Target::UnixAbstract(abstract_name.to_vec())),
                 // On a shared network nobody can tell whose name it is.
-                NetworkNamespace::Shared => Err(Errno::ACCESS),
+                NetworkNamespace::Shared => {
+                    self.deny(&[b"@", abstract_name].concat());
+                    Err(Errno::ACCESS)
+                }
             },
             Some(_) => {
                 let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-                own_socket(thread, &path, &self.private).map(Target::UnixFile)
+                let own = own_socket(thread, &path, &self.private);
+                if let Err(Errno::ACCESS) = own {
+                    self.deny(path.to_bytes());
+                }
+                own.map(Target::UnixFile)
             }
+        }
+    }
+
+    /// Remembers what the session did not get.
+    fn deny(&self, name: &[u8]) {
+        let Ok(mut denied) = self.denied.lock() else {
+            return;
+        };
+        let target = printable_bytes(name);
+        if let Some(known) = denied.iter_mut().find(|known| known.target == target) {
+            known.count = known.count.saturating_add(1);
+        } else if denied.len() < MOST_DENIED {
+            denied.push(Denial {
+                what: Denied::UnixSocket,
+                fix: format!("--unix-socket {target}"),
+                target,
+                count: 1,
+            });
         }
     }
 

@@ -40,6 +40,7 @@ use super::root::Text;
 use super::second::{GREETING, MOST_PRIVATE, SEALS};
 use crate::launch::{HelperFault, LaunchError, StepName};
 use crate::shim;
+use crate::track::group::SessionGroup;
 
 /// Where a bubblewrap of the system can be; no other is ever run.
 const PLACES: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -181,7 +182,11 @@ impl Bwrap {
     }
 
     /// Starts it, and through it the second stage.
-    pub(super) fn start(self, inside: &Inside) -> Result<Started, LaunchError> {
+    pub(super) fn start(
+        self,
+        inside: &Inside,
+        group: Option<&SessionGroup>,
+    ) -> Result<Started, LaunchError> {
         let laid_out = self.lay_out(inside);
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
@@ -202,7 +207,11 @@ impl Bwrap {
             passed: passed.map(AsFd::as_fd).collect(),
         };
         // Everything is laid out, so nothing of ours has to be copied.
-        let born = Spawn::new(Memory::Shared).start(&mut outer, become_bwrap);
+        let mut spawn = Spawn::new(Memory::Shared);
+        if let Some(group) = group {
+            spawn = spawn.cgroup(group.as_fd());
+        }
+        let born = spawn.start(&mut outer, become_bwrap);
         let child = born.map_err(|errno| LaunchError::Act {
             step: StepName(Step::Namespaces),
             object: None,

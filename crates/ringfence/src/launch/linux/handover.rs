@@ -22,6 +22,7 @@ use super::gate::{Making, Wanted};
 use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::seat::{Desk, Seat, Use};
+use crate::launch::Linger;
 
 /// Begins every handover. Both ends are one program, so there is one version at a time.
 const MARK: &[u8; 16] = b"ringfence-2nd-1\n";
@@ -41,6 +42,10 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
             out.fd(timeline)?;
         }
     }
+    out.byte(match inside.linger {
+        Linger::No => 0,
+        Linger::Yes => 1,
+    });
     match &inside.seat.desk {
         None => out.byte(0),
         Some(desk) => {
@@ -87,6 +92,13 @@ pub(super) fn read(
             1 => Some(input.fd()?),
             _ => return Err(Errno::BADMSG),
         },
+        linger: match input.byte()? {
+            0 => Linger::No,
+            1 => Linger::Yes,
+            _ => return Err(Errno::BADMSG),
+        },
+        // A pid namespace needs none.
+        mark: None,
         seat: Seat {
             // Placed when the orders were read.
             given: [const { None }; 3],
@@ -128,9 +140,10 @@ const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
 const GATE: u8 = 8;
 
-const RESOURCES: [LimitedResource; 5] = [
+const RESOURCES: [LimitedResource; 6] = [
     LimitedResource::Core,
     LimitedResource::Cpu,
+    LimitedResource::Data,
     LimitedResource::Fsize,
     LimitedResource::Nofile,
     LimitedResource::Nproc,

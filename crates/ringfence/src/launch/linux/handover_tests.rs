@@ -40,6 +40,7 @@ fn inside() -> Inside {
                         Writing::Refused,
                         Devices::Refused,
                     ),
+                    expect(What::Text { size: 99 }, Writing::Refused, Devices::Refused),
                 ],
             }),
         ),
@@ -103,6 +104,8 @@ fn inside() -> Inside {
             }),
         },
         timeline: None,
+        mark: None,
+        linger: Linger::Yes,
         outer: None,
     }
 }
@@ -127,6 +130,7 @@ fn what_is_read_is_what_was_written() {
     assert_eq!(after.arguments.strings(), before.arguments.strings());
     assert_eq!(after.environment.strings(), before.environment.strings());
     assert!(after.outer.is_none() && after.timeline.is_none());
+    assert_eq!(after.linger, before.linger);
     assert_eq!(after.seat.uses(), before.seat.uses());
 }
 
@@ -150,6 +154,30 @@ fn the_numbers_of_descriptors_travel() {
     ];
     let expected = expected.map(|fd| fd.as_raw_fd().unsigned_abs());
     assert_eq!(*numbers.borrow(), expected);
+}
+
+#[test]
+fn the_sockets_of_a_gate_are_asked_for_over_there() {
+    let mut before = inside();
+    let wanted = vec![Wanted::Stream, Wanted::Datagram, Wanted::Stream6];
+    let making = Making {
+        over: Some(null()),
+        wanted: wanted.clone(),
+    };
+    before.acts = vec![(Step::Gate, Ready::Gate(making))];
+
+    let after = read(&write(&before).unwrap(), &adopt).unwrap();
+
+    let [(Step::Gate, Ready::Gate(making))] = &after.acts[..] else {
+        panic!("{:?}", after.acts);
+    };
+    assert_eq!(making.wanted, wanted);
+    assert!(making.over.is_some());
+    before.acts[0].1.let_go();
+    assert!(
+        write(&before).is_none(),
+        "without its socket there is no order"
+    );
 }
 
 #[test]

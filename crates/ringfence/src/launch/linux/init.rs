@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use ringfence_core::plan::Step;
 use ringfence_sys::exec::{self, StringArray};
 use ringfence_sys::failure::Failure;
-use ringfence_sys::process::{self, Dumpable};
+use ringfence_sys::process::{self, Dumpable, Limit, LimitedResource};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::signals::{self, Mask, SentBy, SignalFd};
 use ringfence_sys::spawn::{Memory, Spawn};
@@ -29,6 +29,7 @@ use super::acts::{Kept, Ready};
 use super::helper::{Hands, Help};
 use super::seat::Seat;
 use super::wire;
+use crate::launch::Linger;
 
 /// All that the inside of a session needs, laid out before it exists.
 #[derive(Debug)]
@@ -39,6 +40,10 @@ pub(super) struct Inside {
     /// The supervisor's arguments and environment, which are nobody's business in here.
     pub(super) start: StartArea,
     pub(super) acts: Vec<(Step, Ready)>,
+    /// The limit that carries the session's mark, where it has one.
+    pub(super) mark: Option<Limit>,
+    /// What becomes of background processes when the command has ended.
+    pub(super) linger: Linger,
     pub(super) fail_at: Option<Step>,
     pub(super) directory: CString,
     pub(super) programs: Vec<CString>,
@@ -169,12 +174,20 @@ pub(super) fn live(subject: &Subject, inside: &mut Inside) -> u8 {
             return FAILED;
         }
     }
-    let ended = watch(subject, &command, &signals, inside);
+    let ended = watch(subject, Some(&command), &signals, inside);
+    if let (Linger::Yes, Some(ended)) = (inside.linger, ended) {
+        // Whoever reads the command's streams must not wait for this process. If they stay open,
+        // they only wait.
+        let _ = descriptors::close_between(subject, 0, 2);
+        wire::send_end(inside.end.as_fd(), ended);
+        // Until nobody is left, or nobody wants them any more.
+        watch(subject, None, &signals, inside);
+    }
     match inside.boundary {
         Boundary::Descent => end_descendants(),
         Boundary::PidNamespace => end_everyone_else(subject),
     }
-    if let Some(ended) = ended {
+    if let (Linger::No, Some(ended)) = (inside.linger, ended) {
         wire::send_end(inside.end.as_fd(), ended);
     }
     0
@@ -204,8 +217,17 @@ fn carry_out(
 /// Makes sure that this process never outlives its supervisor.
 fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
     match inside.boundary {
-        // It must live long enough to end the others; it hears of the end by the pipe.
-        Boundary::Descent => process::become_subreaper(subject)?,
+        // It must live long enough to end the others; it hears of the end by the pipe. If the
+        // command has stopped it, it goes on.
+        Boundary::Descent => {
+            process::signal_at_parents_end(subject, Signal::CONT)?;
+            process::become_subreaper(subject)?;
+            // So that whoever ends programs by our name does not end this one with them.
+            process::set_name(subject, c"(session)")?;
+            if let Some(mark) = inside.mark {
+                process::set_limit(subject, LimitedResource::Locks, mark)?;
+            }
+        }
         Boundary::PidNamespace => process::die_with_parent(subject, None, Signal::KILL)?,
     }
     // The parent cannot be seen from in here. If it went before the request above, nobody but
@@ -269,21 +291,33 @@ fn become_command(subject: &Subject, inside: &mut Inside) -> u8 {
 }
 
 /// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.
-fn watch(subject: &Subject, command: &Child, signals: &SignalFd, inside: &Inside) -> Option<Ended> {
+///
+/// Without a command it is for those that linger: until none of them is left. Signals are not for
+/// them.
+fn watch(
+    subject: &Subject,
+    command: Option<&Child>,
+    signals: &SignalFd,
+    inside: &Inside,
+) -> Option<Ended> {
     let end = inside.end.as_fd();
     let on_terminal = inside.seat.terminal().is_some();
     loop {
         let mut watched = [
-            PollFd::new(command, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
             PollFd::from_borrowed_fd(end, PollFlags::empty()),
+            command.map_or_else(
+                || PollFd::new(signals, PollFlags::IN),
+                |command| PollFd::new(command, PollFlags::IN),
+            ),
         ];
         if poll(&mut watched, None).is_err() {
             continue;
         }
-        let abandoned = watched[2].revents().contains(PollFlags::ERR);
+        let abandoned = watched[1].revents().contains(PollFlags::ERR);
         while let Ok(Some(arrived)) = signals.take() {
             // A terminal's keys reach the command by themselves: it is in the same group.
+            let Some(command) = command else { continue };
             if on_terminal && arrived.signal == Signal::CONT.as_raw() {
                 // The whole group was stopped with it.
                 let _ = terminal::continue_group(subject, command.pid());
@@ -291,10 +325,15 @@ fn watch(subject: &Subject, command: &Child, signals: &SignalFd, inside: &Inside
                 pass_on(command, arrived.signal);
             }
         }
-        if let Some(ended) = reap(command) {
-            return Some(ended);
+        match reap(command) {
+            Reaped::Command(ended) => return Some(ended),
+            Reaped::Everyone if command.is_none() => return None,
+            Reaped::Everyone | Reaped::Some => {}
         }
-        if on_terminal && let Ok(Some(signal)) = command.stopped() {
+        if on_terminal
+            && let Some(command) = command
+            && let Ok(Some(signal)) = command.stopped()
+        {
             wire::send_stopped(end, signal);
         }
         if abandoned {
@@ -342,6 +381,8 @@ fn end_descendants() {
         if wait::wait_any() == Err(Errno::CHILD) {
             return;
         }
+        // Those that have ended meanwhile need no pass of their own.
+        while let Ok(Some(_)) = wait::reap_any() {}
     }
 }
 
@@ -363,15 +404,35 @@ fn next_number(text: &[u8]) -> Option<(i32, &[u8])> {
     Some((number, text.get(end + 1..)?))
 }
 
-/// Reaps everything that has ended; `Some` if the command is among it.
-fn reap(command: &Child) -> Option<Ended> {
-    let mut found = None;
-    while let Ok(Some((pid, ended))) = wait::reap_any() {
-        if pid == command.pid() {
-            found = Some(ended);
+/// Who was found to have ended.
+enum Reaped {
+    /// The command, so.
+    Command(Ended),
+    /// No child is left.
+    Everyone,
+    /// Nobody, or somebody else.
+    Some,
+}
+
+/// Reaps everything that has ended.
+fn reap(command: Option<&Child>) -> Reaped {
+    let mut found = Reaped::Some;
+    loop {
+        match wait::reap_any() {
+            Ok(Some((pid, ended))) => {
+                if command.is_some_and(|command| command.pid() == pid) {
+                    found = Reaped::Command(ended);
+                }
+            }
+            Ok(None) => return found,
+            Err(_) => {
+                return match found {
+                    Reaped::Command(ended) => Reaped::Command(ended),
+                    Reaped::Everyone | Reaped::Some => Reaped::Everyone,
+                };
+            }
         }
     }
-    found
 }
 
 fn pass_on(command: &Child, signal: i32) {

@@ -5,16 +5,19 @@
 //! same restrictions, and the kernel ends everything inside when the first process goes.
 
 mod acts;
+mod aside;
+mod bounds;
 mod broker;
 mod bwrap;
 mod expected;
 mod gate;
 mod handover;
+mod held;
 mod helper;
 mod init;
 mod links;
-
 mod options;
+mod passing;
 mod prepare;
 mod relay;
 mod root;
@@ -25,11 +28,11 @@ mod served;
 mod streams;
 mod tmp;
 mod wire;
-mod words;
 
 pub use bwrap::system_bwrap;
+pub use passing::Signals;
 pub use prepare::{Prepared, prepare, prepare_with};
 pub use relay::{Relay, RelayError, Rescue};
-pub use running::{Running, Signals};
+pub use running::Running;
 pub(crate) use second::live as live_as_second_stage;
 pub use served::{News, Served};

@@ -1,7 +1,7 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::{self, UnixSockets};
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
-use ringfence_sys::process::{Limit, LimitedResource};
+use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::start::StartArea;
@@ -20,9 +20,11 @@ use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
+use super::bounds::{Announced, announced, exactly};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
 use super::gate::{self, Opening};
+use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside};
 use super::root::{self, Text};
@@ -31,8 +33,10 @@ use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
-use super::words::{arguments, directory, environment, programs};
-use crate::launch::{Command, Decider, Given, LaunchError, Options, Timeline};
+use crate::launch::words::{arguments, directory, environment, programs};
+use crate::launch::{Command, Decider, Given, LaunchError, Linger, Options, Timeline};
+use crate::sessions::{About, Entry};
+use crate::track::group::SessionGroup;
 
 /// A launch with nothing left to look up.
 #[derive(Debug)]
@@ -52,6 +56,9 @@ pub struct Prepared {
     gate: Option<Opening>,
     terminal: Option<seat::Outer>,
     bwrap: Option<Bwrap>,
+    held: Held,
+    registry: Option<(PathBuf, About)>,
+    linger: Linger,
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -93,7 +100,8 @@ pub fn prepare_with(
     }
     let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
-    let mut gathered = Gathered::new(policy, plan, &mut environment)?;
+    let Announced { entry, marked } = announced(&options, plan, boundary)?;
+    let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -142,10 +150,12 @@ pub fn prepare_with(
         seat,
         timeline: timeline_inside,
         acts: gathered.acts,
+        mark: marked.map(|(_, limit)| limit),
+        linger: options.linger,
         fail_at: options.fail_at,
         directory,
         programs,
-        arguments: arguments(command)?,
+        arguments: StringArray::new(arguments(command)?),
         environment: StringArray::new(environment),
         failure: failure_inside,
         end: end_inside,
@@ -166,15 +176,23 @@ pub fn prepare_with(
         asked_over: gathered.asked_over,
         gate: gathered.gate,
         terminal,
+        held: Held {
+            group: gathered.group,
+            mark: marked.map(|(mark, _)| mark),
+            entry: gathered.entry,
+            ..Held::default()
+        },
+        registry: options.registry,
+        linger: options.linger,
     })
 }
 
 /// What the acts of a plan come to, act by act.
-struct Gathered {
-    engine: Engine,
-    acts: Vec<(Step, Ready)>,
+pub(super) struct Gathered {
+    pub(super) engine: Engine,
+    pub(super) acts: Vec<(Step, Ready)>,
     namespaces: Namespaces,
-    wall: Option<u64>,
+    pub(super) wall: Option<u64>,
     names: Vec<PathBuf>,
     tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
@@ -183,6 +201,10 @@ struct Gathered {
     /// Files of the session's own in the new root.
     texts: Vec<Text>,
     bwrap: Option<Bwrap>,
+    pub(super) group: Option<SessionGroup>,
+    pub(super) entry: Option<Entry>,
+    /// The limits that nothing can hold for the whole session.
+    pub(super) unbounded: Vec<LimitName>,
 }
 
 impl Gathered {
@@ -190,9 +212,11 @@ impl Gathered {
         policy: &Policy,
         plan: &Plan,
         environment: &mut Vec<CString>,
+        mut entry: Option<Entry>,
     ) -> Result<Self, LaunchError> {
         let engine = plan.engine();
-        let tmp = (engine == Engine::Landlock).then(|| SessionTmp::new(environment));
+        let tmp =
+            (engine == Engine::Landlock).then(|| SessionTmp::new(environment, entry.as_mut()));
         let bwrap = (engine == Engine::Bwrap).then(|| Bwrap::new(policy.project()));
         Ok(Self {
             engine,
@@ -211,6 +235,9 @@ impl Gathered {
                 .into_iter()
                 .collect(),
             bwrap: bwrap.transpose()?,
+            group: None,
+            entry,
+            unbounded: plan.unbounded(),
         })
     }
 
@@ -229,7 +256,8 @@ impl Gathered {
         match act {
             Act::Namespaces { network } => self.namespaces = namespaces(*network),
             Act::Names { absent } => self.names = free_names(absent)?,
-            Act::Limits { bounds } => self.limits(bounds),
+            Act::Cgroup => self.group = Some(self.new_group()?),
+            Act::Limits { bounds } => self.limits(bounds)?,
             other => {
                 if let Some(mut ready) = ready(other, &self.texts)? {
                     self.complete(&mut ready, other)?;
@@ -238,18 +266,6 @@ impl Gathered {
             }
         }
         Ok(())
-    }
-
-    fn limits(&mut self, bounds: &[(LimitName, u64)]) {
-        let mut limits = Vec::new();
-        for (name, bound) in bounds {
-            if *name == LimitName::Wall {
-                self.wall = Some(*bound);
-            } else if let Some(resource) = resource(*name) {
-                limits.push((resource, exactly(*bound)));
-            }
-        }
-        self.acts.push((Step::Limits, Ready::Limits(limits)));
     }
 
     /// Adds what only this session has.
@@ -338,9 +354,11 @@ impl Prepared {
             // The helper makes the network's.
             Hands::Two => self.namespaces.difference(Namespaces::NET),
         };
-        let born = Spawn::new(Memory::Copied)
-            .namespaces(at_birth)
-            .start(&mut self.inside, super::init::live);
+        let mut spawn = Spawn::new(Memory::Copied).namespaces(at_birth);
+        if let Some(group) = &self.held.group {
+            spawn = spawn.cgroup(group.as_fd());
+        }
+        let born = spawn.start(&mut self.inside, super::init::live);
         let child = born.map_err(|errno| LaunchError::Act {
             step: crate::launch::StepName(Step::Namespaces),
             object: None,
@@ -361,11 +379,16 @@ impl Prepared {
             namespaces,
             gate,
             bwrap: _,
+            held,
+            registry,
+            linger,
         } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
         let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
+        running.held = held;
+        running.linger = linger;
         running.open_gate(gate)?;
         running.terminal = receive(terminal)?;
         let mut running = running.started(&failure, &acts, &program)?;
@@ -375,14 +398,15 @@ impl Prepared {
         if let Some(timeline) = timeline {
             running.timeline = marks(asked, &timeline);
         }
+        running.expect_registration(registry);
         Ok(running)
     }
 
     fn spawn_through(self, bwrap: Bwrap, asked: Duration) -> Result<Running, LaunchError> {
-        let started = bwrap.start(&self.inside)?;
+        let started = bwrap.start(&self.inside, self.held.group.as_ref())?;
         let boundary = self.inside.boundary;
         let acts = self.inside.release();
-        let running = Running::new(
+        let mut running = Running::new(
             started.child,
             boundary,
             self.end,
@@ -391,6 +415,8 @@ impl Prepared {
             self.plan,
             self.tmp,
         );
+        running.held = self.held;
+        running.linger = self.linger;
         let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
         running.open_gate(self.gate)?;
         running.terminal = receive(self.terminal)?;
@@ -401,6 +427,7 @@ impl Prepared {
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
+        running.expect_registration(self.registry);
         Ok(running)
     }
 }
@@ -428,7 +455,7 @@ fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<Broker, LaunchErro
     Ok(Broker::new(listener, network))
 }
 
-fn refused(what: &str, errno: Errno) -> LaunchError {
+pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
     LaunchError::Prepare {
         what: what.to_owned(),
         source: errno.into(),
@@ -525,23 +552,6 @@ fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
     }))
-}
-
-fn resource(name: LimitName) -> Option<LimitedResource> {
-    match name {
-        LimitName::Cpu => Some(LimitedResource::Cpu),
-        LimitName::Processes => Some(LimitedResource::Nproc),
-        LimitName::Files => Some(LimitedResource::Nofile),
-        LimitName::FileSize => Some(LimitedResource::Fsize),
-        _ => None,
-    }
-}
-
-fn exactly(bound: u64) -> Limit {
-    Limit {
-        current: Some(bound),
-        maximum: Some(bound),
-    }
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {

@@ -1,35 +1,36 @@
 //! A session that runs, seen from outside.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use ringfence_core::plan::{Plan, Step};
 use ringfence_gate::serve::Gate;
 use ringfence_sys::failure::Failure;
-use ringfence_sys::files::{self, CWD};
-use ringfence_sys::process::fill_random;
-use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{RenameFlags, renameat_with};
 use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
+use super::aside::put_aside;
 use super::broker::Broker;
 use super::bwrap::Outside;
 use super::gate::Opening;
+use super::held::{Held, MOMENT};
 use super::init::{Boundary, SEAT};
+use super::passing::Signals;
 use super::tmp::SessionTmp;
 use super::wire::{self, Word};
-use crate::launch::{Cause, LaunchError, NameFound, Network, Report, StepName};
+use crate::audit::Denial;
+use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, StepName};
 
-/// How long a first process may take to end its descendants.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a command may take to end once it was asked to.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// How long the processes of a session may take to end.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session: its first process, and through it everything the command started.
 ///
@@ -46,7 +47,7 @@ pub struct Running {
     started: Instant,
     started_at: SystemTime,
     names: Vec<PathBuf>,
-    plan: Plan,
+    pub(super) plan: Plan,
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
     broker: Option<Broker>,
@@ -55,6 +56,16 @@ pub struct Running {
     /// The outer end of the session's own terminal.
     pub(super) terminal: Option<OwnedFd>,
     reaped: bool,
+    /// Whether any code of the command can have run.
+    pub(super) ran: bool,
+    denials: Vec<Denial>,
+    /// When somebody asked the session to end, and by which signal.
+    asked: Option<(Instant, i32)>,
+    /// How the command ended, once it has.
+    command: Option<Cause>,
+    pub(super) linger: Linger,
+    /// Last, so that what it names is gone before it goes itself.
+    pub(super) held: Held,
 }
 
 impl Running {
@@ -83,6 +94,12 @@ impl Running {
             gate: None,
             terminal: None,
             reaped: false,
+            ran: false,
+            denials: Vec::new(),
+            asked: None,
+            command: None,
+            linger: Linger::No,
+            held: Held::default(),
         }
     }
 
@@ -109,7 +126,10 @@ impl Running {
     ) -> Result<Self, LaunchError> {
         let refused = Failure::receive(failure);
         let error = match refused {
-            Ok(None) => return Ok(self),
+            Ok(None) => {
+                self.ran = true;
+                return Ok(self);
+            }
             Ok(Some(failure)) => explain(failure, acts, program),
             Err(errno) => LaunchError::Prepare {
                 what: "hear from the session's first process".to_owned(),
@@ -159,9 +179,11 @@ impl Running {
         if self.reaped {
             return;
         }
-        if self.boundary == Boundary::Descent {
+        let ended = self.held.group.as_ref().map(|group| group.end(PATIENCE));
+        if self.boundary == Boundary::Descent && ended != Some(Ok(())) {
             // The first process has to end the others before it may go itself.
             self.end = None;
+            let _ = self.first.signal(Signal::CONT);
             self.first_ends_within(PATIENCE);
         }
         self.end_inner();
@@ -170,6 +192,7 @@ impl Running {
             let _ = self.first.signal(Signal::KILL);
             self.reaped = self.first.wait().is_ok();
         }
+        self.sweep();
     }
 
     /// Ends the first process inside and waits until it is gone, and all others inside with it.
@@ -183,11 +206,16 @@ impl Running {
         while let Err(Errno::INTR) = poll(&mut watched, None) {}
     }
 
-    fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
+    pub(super) fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
         match &self.inner {
             Some(inner) => pidfd_send_signal(inner, signal),
             None => self.first.signal(signal),
+        }?;
+        if self.boundary == Boundary::Descent {
+            // The command may have stopped it, so that it would never be heard.
+            self.first.signal(Signal::CONT)?;
         }
+        Ok(())
     }
 
     fn first_ends_within(&mut self, patience: Duration) {
@@ -214,7 +242,7 @@ impl Running {
     ///
     /// The kernel's answer; the session has been ended.
     pub fn wait(self) -> io::Result<Report> {
-        self.watch(None, &mut Nothing)
+        self.watch(None, &mut Nothing, &mut ())
     }
 
     /// Takes the outer end of the session's own terminal, if it has one: what is written to it is
@@ -232,7 +260,20 @@ impl Running {
     ///
     /// The kernel's answer; the session has been ended.
     pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        self.watch(Some(signals), &mut Nothing)
+        self.wait_passing_signals_observed(signals, &mut ())
+    }
+
+    /// The same, with somebody who is told how far it is.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_passing_signals_observed(
+        self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
+        self.watch(Some(signals), &mut Nothing, observer)
     }
 
     /// Waits until the session is over, and serves something else meanwhile.
@@ -240,38 +281,18 @@ impl Running {
         mut self,
         signals: Option<&Signals>,
         beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
     ) -> io::Result<Report> {
-        let cause = loop {
-            let left = self.time_left();
-            if left == Some(Duration::ZERO) {
-                self.kill();
-                break Cause::WallTime;
-            }
-            let patience = beside.patience();
-            if patience == Some(Duration::ZERO) {
-                self.kill();
-                break Cause::Ended;
-            }
-            let sooner = left.into_iter().chain(patience).min();
-            let news = self.sleep(sooner, signals, beside)?;
-            beside.serve(&self)?;
-            if let Some(signals) = signals {
-                signals.pass_on(&self)?;
-            }
-            match news {
-                News::Ended => match self.heard()? {
-                    Some(cause) => break cause,
-                    None => beside.stopped(&self)?,
-                },
-                News::Asked => {
-                    if let Some(broker) = &self.broker {
-                        broker.serve();
-                    }
-                }
-                News::NobodyAsks => self.broker = None,
-                News::Nothing => {}
-            }
-        };
+        let cause = self.until_command_ends(signals, beside, observer)?;
+        self.command = Some(cause);
+        observer.command_ended(&self, cause);
+        if self.linger == Linger::Yes {
+            self.linger_on(signals, beside)?;
+        }
+        self.clean_others();
+        if let Some(broker) = &self.broker {
+            self.denials = broker.denials();
+        }
         let names = std::mem::take(&mut self.names);
         let report = Report {
             engine: self.plan.engine(),
@@ -279,6 +300,7 @@ impl Running {
             gaps: self.plan.gaps().to_vec(),
             names: names.iter().filter_map(|name| put_aside(name)).collect(),
             network: self.attempts(),
+            denials: std::mem::take(&mut self.denials),
             timeline: std::mem::take(&mut self.timeline),
             started: self.started_at,
             ended: SystemTime::now(),
@@ -289,6 +311,102 @@ impl Running {
             self.reaped = true;
         }
         Ok(report)
+    }
+
+    fn until_command_ends(
+        &mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Cause> {
+        loop {
+            let left = self.time_left();
+            if left == Some(Duration::ZERO) {
+                self.kill();
+                return Ok(match self.asked {
+                    Some((_, signal)) => Cause::Killed { signal },
+                    None => Cause::WallTime,
+                });
+            }
+            let patience = beside.patience();
+            if patience == Some(Duration::ZERO) {
+                self.kill();
+                return Ok(Cause::Ended);
+            }
+            let moment = self.moment();
+            if moment == Some(Duration::ZERO) {
+                // It takes longer than a moment: from now on others can find it.
+                self.register();
+                observer.settled(self);
+                continue;
+            }
+            let sooner = left.into_iter().chain(patience).chain(moment).min();
+            let news = self.sleep(sooner, signals, beside)?;
+            beside.serve(self)?;
+            if let Some(signals) = signals
+                && let Some(signal) = signals.pass_on(self)?
+            {
+                self.asked.get_or_insert_with(|| (Instant::now(), signal));
+            }
+            match news {
+                News::Ended => match self.heard()? {
+                    Some(cause) => return Ok(cause),
+                    None => beside.stopped(self)?,
+                },
+                other => self.attend(other),
+            }
+        }
+    }
+
+    /// How long until the session is worth being written down, if it is not yet. What lingers is to
+    /// be found from the beginning.
+    fn moment(&self) -> Option<Duration> {
+        self.held.pending.as_ref()?;
+        Some(match self.linger {
+            Linger::No => MOMENT.saturating_sub(self.started.elapsed()),
+            Linger::Yes => Duration::ZERO,
+        })
+    }
+
+    /// Waits until nobody is left of those that linger, or somebody wants the session to end.
+    fn linger_on(&mut self, signals: Option<&Signals>, beside: &mut dyn Beside) -> io::Result<()> {
+        while !self.reaped {
+            let left = self.time_left();
+            let news = self.sleep(left, signals, beside)?;
+            beside.serve(self)?;
+            let asked = match signals {
+                Some(signals) => signals.ask_to_end()?,
+                None => false,
+            };
+            if asked || left == Some(Duration::ZERO) {
+                self.kill();
+                return Ok(());
+            }
+            match news {
+                News::Ended => {
+                    self.reaped = self.first.wait().is_ok();
+                    return Ok(());
+                }
+                other => self.attend(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn attend(&mut self, news: News) {
+        match news {
+            News::Asked => {
+                if let Some(broker) = &self.broker {
+                    broker.serve();
+                }
+            }
+            News::NobodyAsks => {
+                if let Some(broker) = self.broker.take() {
+                    self.denials = broker.denials();
+                }
+            }
+            News::Ended | News::Nothing => {}
+        }
     }
 
     /// What the session tried to reach up to now.
@@ -311,6 +429,7 @@ impl Running {
             first.clone(),
             self.end
                 .as_ref()
+                .filter(|_| self.command.is_none())
                 .map_or_else(|| first.clone(), |end| PollFd::new(end, PollFlags::IN)),
             self.broker.as_ref().map_or_else(
                 || first.clone(),
@@ -318,7 +437,7 @@ impl Running {
             ),
             signals.map_or_else(
                 || first.clone(),
-                |signals| PollFd::new(&signals.0, PollFlags::IN),
+                |signals| PollFd::new(signals, PollFlags::IN),
             ),
         ];
         beside.watched(&mut watched);
@@ -340,7 +459,12 @@ impl Running {
         })
     }
 
+    /// How long the session may go on: until its limit, or until it has had time to do as it was
+    /// asked.
     fn time_left(&self) -> Option<Duration> {
+        if let Some((asked, _)) = self.asked {
+            return Some(GRACE.saturating_sub(asked.elapsed()));
+        }
         let wall = Duration::from_secs(self.wall?);
         Some(wall.saturating_sub(self.started.elapsed()))
     }
@@ -355,9 +479,15 @@ impl Running {
         };
         Ok(Some(match message {
             Some(Word::Ended(Ended::Exited(status))) => Cause::Exited { status },
-            Some(Word::Ended(Ended::Killed { signal })) => Cause::Killed { signal },
+            Some(Word::Ended(Ended::Killed { signal })) => self.killed(signal),
             Some(Word::Stopped(_)) => return Ok(None),
-            None => Cause::Ended,
+            None => {
+                // It went without a word, or was made to: nobody has ended the others.
+                let _ = self.held.group.as_ref().map(|group| group.end(PATIENCE));
+                self.reaped = self.first.wait().is_ok();
+                self.sweep();
+                self.over_memory().unwrap_or(Cause::Ended)
+            }
         }))
     }
 }
@@ -414,49 +544,6 @@ enum News {
     Nothing,
 }
 
-/// Signals that a program whose whole purpose is one session passes on to it.
-#[derive(Debug)]
-pub struct Signals(SignalFd);
-
-impl Signals {
-    const PASSED_ON: [Signal; 7] = [
-        Signal::HUP,
-        Signal::INT,
-        Signal::QUIT,
-        Signal::TERM,
-        Signal::USR1,
-        Signal::USR2,
-        Signal::WINCH,
-    ];
-
-    /// Blocks them in the calling thread and listens. Call it before anything is started.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer.
-    pub fn listen() -> io::Result<Self> {
-        let mut mask = Mask::EMPTY;
-        for signal in Self::PASSED_ON {
-            mask = mask.with(signal.as_raw());
-        }
-        mask.block()?;
-        Ok(Self(SignalFd::new(mask)?))
-    }
-
-    fn pass_on(&self, session: &Running) -> io::Result<()> {
-        while let Some(arrived) = self.0.take()? {
-            // What the terminal sends goes to its whole foreground group, the command included.
-            if arrived.sent_by == SentBy::Kernel {
-                continue;
-            }
-            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
-                let _ = session.signal_first(signal);
-            }
-        }
-        Ok(())
-    }
-}
-
 pub(super) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
@@ -492,43 +579,4 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
             source,
         },
     }
-}
-
-/// Puts a protected name that the session made out of the way, so that nothing outside obeys it.
-///
-/// The session may have made any directory above it a link, to have something renamed that it
-/// cannot reach itself. So the directory is opened without following any; where there is one, the
-/// topmost is what is put aside.
-fn put_aside(path: &Path) -> Option<NameFound> {
-    std::fs::symlink_metadata(path).ok()?;
-    let is_link =
-        |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-    let above = path.ancestors().skip(1).filter(is_link).last();
-    let path = above.unwrap_or(path).to_owned();
-    let moved_to = rename_aside(&path).ok();
-    Some(NameFound { path, moved_to })
-}
-
-/// Renames within one directory, over nothing that is there, and to a name that the session could
-/// not take before.
-fn rename_aside(path: &Path) -> Result<PathBuf, Errno> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Errno::INVAL);
-    };
-    let parent = std::ffi::CString::new(parent.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
-    let directory = files::pin_exact(CWD, &parent)?;
-    let mut moved = name.to_owned();
-    moved.push(".refused-by-ringfence");
-    let mut answer = rename_to(&directory, name, &moved);
-    if answer == Err(Errno::EXIST) {
-        let mut random = [0; 8];
-        fill_random(&mut random)?;
-        moved.push(format!("-{:016x}", u64::from_ne_bytes(random)));
-        answer = rename_to(&directory, name, &moved);
-    }
-    answer.map(|()| path.with_file_name(moved))
-}
-
-fn rename_to(directory: &OwnedFd, name: &OsStr, moved: &OsStr) -> Result<(), Errno> {
-    renameat_with(directory, name, directory, moved, RenameFlags::NOREPLACE)
 }

@@ -141,7 +141,7 @@ impl Prepared {
 }
 
 fn live(running: Running, mut control: Control) {
-    let report = running.watch(None, &mut control);
+    let report = running.watch(None, &mut control, &mut ());
     let _ = control.news.send(News::Ended(report));
 }
 

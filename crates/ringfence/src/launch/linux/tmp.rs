@@ -5,6 +5,7 @@
 
 use std::ffi::CString;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::process::fill_random;
 
 use crate::launch::LaunchError;
+use crate::sessions::{DirectoryIdentity, Entry, remove_all};
 
 /// The variables that programs look for a temporary directory in.
 const VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
@@ -23,7 +25,13 @@ pub(super) struct SessionTmp(PathBuf);
 
 impl SessionTmp {
     /// Makes the directory and points the variables to it.
-    pub(super) fn new(environment: &mut Vec<CString>) -> Result<Self, LaunchError> {
+    ///
+    /// It is written down before and after: whoever is killed between leaves an empty directory
+    /// of that name, and nothing else goes by the name alone.
+    pub(super) fn new(
+        environment: &mut Vec<CString>,
+        entry: Option<&mut Entry>,
+    ) -> Result<Self, LaunchError> {
         let refused = |source| LaunchError::Prepare {
             what: "make a temporary directory for the session".to_owned(),
             source,
@@ -38,12 +46,23 @@ impl SessionTmp {
         // Canonical, since the rule for it follows no link.
         let parent = std::env::temp_dir().canonicalize().map_err(refused)?;
         let path = parent.join(name);
+        let noted = |errno: ringfence_sys::Errno| refused(errno.into());
+        let mut entry = entry;
+        if let Some(entry) = &mut entry {
+            let planned = DirectoryIdentity::planned(path.clone());
+            entry.expect(None, None, Some(planned)).map_err(noted)?;
+        }
         // Refuses what is already there, whatever it is.
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
             .map_err(refused)?;
         let tmp = Self(path);
+        if let Some(entry) = entry {
+            let made = File::open(&tmp.0).map_err(refused)?;
+            let made = DirectoryIdentity::of(tmp.0.clone(), &made).map_err(noted)?;
+            entry.expect(None, None, Some(made)).map_err(noted)?;
+        }
         for variable in VARIABLES {
             environment.retain(|known| !has_name(known, variable));
             let mut text = format!("{variable}=").into_bytes();
@@ -69,6 +88,6 @@ fn has_name(variable: &CString, name: &str) -> bool {
 impl Drop for SessionTmp {
     fn drop(&mut self) {
         // Follows no link. What cannot be removed stays readable by its owner alone.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = remove_all(&self.0);
     }
 }

@@ -17,6 +17,7 @@ use self::causes::{LandlockTrouble, missing};
 use self::surroundings::Surroundings;
 use super::{Finding, Findings, Probed, can_start, this_arch};
 use crate::launch::system_bwrap;
+use crate::track::mark::Mark;
 
 /// The namespaces of every session, beside that of users.
 const FURTHER: [(Probed, &str, Namespaces); 5] = [
@@ -61,7 +62,8 @@ pub fn quick() -> HostFacts {
         },
         seccomp_listener: quick_listener(),
         process_limit: process_limit(),
-        cgroup: unused_cgroup(),
+        cgroup: unasked_cgroup(),
+        mark: mark(),
         bwrap: system_bwrap(),
         ..HostFacts::nothing(Os::Linux)
     }
@@ -217,12 +219,15 @@ impl Trial {
                     [] => "none".to_owned(),
                     some => some.join(" "),
                 };
-                let detail = format!("below {}, controllers: {controllers}", delegated.own);
+                let detail = format!("below {}, controllers: {controllers}", delegated.site);
+                self.facts.cgroup.controllers = delegated.controllers;
                 (Feature::Works, Some(detail))
             }
             Err(trouble) => (causes::cgroup(trouble, &self.around), None),
         };
-        self.found(Probed::Cgroup, state, detail);
+        self.facts.cgroup.own = self.found(Probed::Cgroup, state, detail);
+        let mark = self.facts.mark.clone();
+        self.found(Probed::Mark, mark, None);
         let tun = match probe::tun_device() {
             Ok(()) => Feature::Works,
             Err(errno) => causes::tun(errno, &self.around),
@@ -286,15 +291,31 @@ fn process_limit() -> Feature {
     }
 }
 
-/// No launch starts in a cgroup yet, so no plan may count on one, whatever the host allows.
-fn unused_cgroup() -> CgroupFacts {
+/// Most launches need none, and looking for one takes longer than all the rest.
+fn unasked_cgroup() -> CgroupFacts {
     CgroupFacts {
         own: missing(
-            "this version does not start sessions in a cgroup",
-            "use the `namespaces` engine",
+            "nobody has looked for a cgroup",
+            "`ringfence doctor` says whether there is one",
         ),
         controllers: Vec::new(),
     }
+}
+
+/// Whether a session could have a cgroup of its own, by looking alone.
+pub fn cgroup() -> CgroupFacts {
+    cgroup::look()
+}
+
+/// Whether the place where a session's mark stands is free.
+fn mark() -> Feature {
+    if Mark::is_possible() {
+        return Feature::Works;
+    }
+    missing(
+        "the limit on file locks, which holds the mark, is set already",
+        "start ringfence with `ulimit -x unlimited`",
+    )
 }
 
 /// The kernel's version, as it calls itself.
@@ -329,6 +350,12 @@ mod tests {
         // Only trying can tell these.
         quick.bwrap = findings.facts.bwrap.clone();
         quick.seccomp_listener = findings.facts.seccomp_listener.clone();
+        // Only asked for where it is needed.
+        quick.cgroup = cgroup();
+        if let Feature::Missing { .. } = findings.facts.cgroup.own {
+            assert!(!quick.cgroup.own.works());
+            quick.cgroup = findings.facts.cgroup.clone();
+        }
         assert_eq!(quick, findings.facts);
     }
 

@@ -25,7 +25,7 @@ use self::buffer::{Buffer, Flow};
 use self::user::UserTerminal;
 use super::running::{Beside, Running, timespec};
 use super::seat::{Use, set_size};
-use crate::launch::{NewTerminal, Report, Stream, Streams};
+use crate::launch::{NewTerminal, Observer, Report, Stream, Streams};
 
 /// What is typed is rarely more than a paste.
 const TYPED: usize = 4 << 10;
@@ -341,13 +341,26 @@ impl Running {
     /// # Errors
     ///
     /// The kernel's answer; the session has been ended.
-    pub fn wait_relaying(mut self, mut relay: Relay) -> io::Result<Report> {
+    pub fn wait_relaying(self, relay: Relay) -> io::Result<Report> {
+        self.wait_relaying_observed(relay, &mut ())
+    }
+
+    /// The same, with somebody who is told how far it is.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_relaying_observed(
+        mut self,
+        mut relay: Relay,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
         if let Some(terminal) = self.take_terminal() {
             fcntl_setfl(&terminal, OFlags::RDWR | OFlags::NONBLOCK)?;
             relay.session = Some(terminal);
         }
         relay.take_terminal()?;
-        let report = self.watch(None, &mut relay);
+        let report = self.watch(None, &mut relay, observer);
         relay.finish();
         report
     }

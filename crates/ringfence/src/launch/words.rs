@@ -6,7 +6,6 @@ use std::path::Path;
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{Access, EnvVerdict, Policy};
-use ringfence_sys::exec::StringArray;
 
 use crate::launch::{Command, LaunchError};
 
@@ -72,7 +71,7 @@ pub(super) fn directory(policy: &Policy, directory: &Path) -> Result<CString, La
     })
 }
 
-pub(super) fn arguments(command: &Command) -> Result<StringArray, LaunchError> {
+pub(super) fn arguments(command: &Command) -> Result<Vec<CString>, LaunchError> {
     std::iter::once(&command.program)
         .chain(&command.arguments)
         .map(|argument| {

@@ -1,0 +1,165 @@
+//! `ringfence log`.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use ringfence::audit::{Reader, files};
+use ringfence::place::{Lookout, Surroundings};
+use ringfence_core::text::printable;
+use serde_json::Value;
+
+use crate::args::Log;
+use crate::exit::Exit;
+use crate::output::{answer, answer_exactly, complain};
+
+/// How often a trail is looked at that somebody follows.
+const OFTEN: Duration = Duration::from_millis(200);
+
+pub(super) fn run(arguments: &Log) -> Result<Exit, Exit> {
+    let surroundings = Surroundings::of_process(&Lookout::new()).map_err(|error| {
+        complain(&error.to_string(), Some(error.help()));
+        Exit::Usage
+    })?;
+    let Some(state) = surroundings.state else {
+        complain(
+            "there is nowhere to look for the audit trail",
+            Some("set HOME or XDG_STATE_HOME"),
+        );
+        return Err(Exit::Usage);
+    };
+    // From before the past is read, so that nothing falls between.
+    let mut reader = Reader::at_end(&state);
+    for path in files(&state) {
+        let file = File::open(&path).map_err(|error| unreadable(&error))?;
+        for line in BufReader::new(file).split(b'\n') {
+            let line = line.map_err(|error| unreadable(&error))?;
+            let said = say(&line, arguments);
+            if said != Exit::Success {
+                return Ok(said);
+            }
+        }
+    }
+    if !arguments.follow {
+        return Ok(Exit::Success);
+    }
+    loop {
+        for line in reader.new_lines().map_err(|error| unreadable(&error))? {
+            let said = say(&line, arguments);
+            if said != Exit::Success {
+                return Ok(said);
+            }
+        }
+        std::thread::sleep(OFTEN);
+    }
+}
+
+fn unreadable(error: &std::io::Error) -> Exit {
+    complain(&format!("the audit trail cannot be read: {error}"), None);
+    Exit::Refused
+}
+
+/// Prints a line that was asked for. What is no event of ours is left out.
+fn say(line: &[u8], arguments: &Log) -> Exit {
+    let Ok(event) = serde_json::from_slice::<Value>(line) else {
+        return Exit::Success;
+    };
+    let wanted = arguments.session.as_deref().is_none_or(|wanted| {
+        let is = |key: &str| event[key].as_str() == Some(wanted);
+        is("session") || is("name")
+    });
+    if !wanted {
+        return Exit::Success;
+    }
+    if arguments.json {
+        let mut text = ringfence_core::text::escape_json(&event.to_string()).into_owned();
+        text.push('\n');
+        return answer_exactly(&text);
+    }
+    answer(&sentence(&event))
+}
+
+/// One event for people.
+fn sentence(event: &Value) -> String {
+    let text = |key: &str| printable(event[key].as_str().unwrap_or("?"));
+    let mut out = format!("{}  {:16}  ", text("time"), text("name"));
+    // Writing to a String cannot fail.
+    let _ = match event["event"].as_str() {
+        Some("start") => {
+            let words = event["command"].as_array().into_iter().flatten();
+            let words: Vec<String> = words
+                .map(|word| printable(word.as_str().unwrap_or("?")))
+                .collect();
+            let gaps = event["gaps"].as_array().map_or(0, Vec::len);
+            let gaps = match gaps {
+                0 => String::new(),
+                1 => ", one rule does not hold".to_owned(),
+                count => format!(", {count} rules do not hold"),
+            };
+            write!(
+                out,
+                "started  {} in {} ({}{gaps})",
+                words.join(" "),
+                text("directory"),
+                text("engine")
+            )
+        }
+        Some("end") => {
+            let how = match event["cause"].as_str() {
+                Some("exited") => format!("exit {}", event["status"]),
+                Some("killed") => format!("signal {}", event["signal"]),
+                Some("limit") => format!("over its limit of {}", text("limit")),
+                Some("wall-time") => "over its limit of wall time".to_owned(),
+                _ => "from outside".to_owned(),
+            };
+            write!(out, "ended    {how} after {} ms", event["milliseconds"])
+        }
+        Some("refused") => write!(out, "refused  {}", text("error")),
+        Some("denial") => write!(
+            out,
+            "denied   {} {} ({} times; {})",
+            text("what"),
+            text("target"),
+            event["count"],
+            text("fix")
+        ),
+        Some("decision") => write!(
+            out,
+            "decided  {}: {} (by {})",
+            text("request"),
+            text("answer"),
+            text("by")
+        ),
+        _ => write!(out, "{}", printable(&event.to_string())),
+    };
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_by_somebody_else_cannot_draw() {
+        let event = serde_json::json!({
+            "time": "2026-01-01T00:00:00.000Z",
+            "name": "a\u{1b}[2J",
+            "event": "start",
+            "command": ["x\u{202e}\n", 7],
+            "directory": "/p\u{7}",
+            "engine": "namespaces",
+            "gaps": [],
+        });
+        let line = sentence(&event);
+        assert_eq!(
+            line,
+            "2026-01-01T00:00:00.000Z  a\\u{1b}[2J        started  x\\u{202e}\\n ? in /p\\u{7} (namespaces)\n"
+        );
+        for event in ["{}", "[]", "7", r#"{"event":"end"}"#, r#"{"event":7}"#] {
+            let event: Value = serde_json::from_str(event).unwrap();
+            assert_eq!(sentence(&event).lines().count(), 1);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What is said of a session afterwards: the limit that ended it, and the audit trail.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::stage::{Stage, for_each_user};
+
+#[test]
+fn a_limit_that_ends_a_command_is_named() {
+    for_each_user(|stage| {
+        let report = stage.world.home().join("report.json");
+        let path = report.to_str().unwrap();
+        let ended = |limit: &str, command: &[&str]| {
+            let mut arguments = vec!["run", "--report", path, "--limit", limit, "--"];
+            arguments.extend(command);
+            let ran = stage.run(&arguments);
+            let text = fs::read_to_string(&report).unwrap();
+            let report: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(report["exit_status"], ran.code.unwrap());
+            (ran, report)
+        };
+        let (ran, report) = ended("wall=1", &["sleep", "60"]);
+        assert_eq!(ran.code, Some(124));
+        assert_eq!(report["cause"], "wall-time");
+        let (ran, report) = ended("cpu=1", &["sh", "-c", "while :; do :; done"]);
+        assert_eq!(ran.code, Some(128 + 24), "{}", ran.errors);
+        assert_eq!(
+            (&report["cause"], &report["limit"]),
+            (&"limit".into(), &"cpu".into())
+        );
+        assert!(ran.errors.contains("--limit cpu="), "{}", ran.errors);
+        let big = ["dd", "if=/dev/zero", "of=big", "bs=1M", "count=3"];
+        let (ran, report) = ended("file-size=1MiB", &big);
+        assert_eq!(ran.code, Some(128 + 25), "{}", ran.errors);
+        assert_eq!(report["limit"], "file-size");
+        let (ran, report) = ended("files=16", &["sh", "-c", "ulimit -n"]);
+        assert_eq!(
+            (ran.out.as_str(), &report["cause"]),
+            ("16\n", &"exited".into())
+        );
+        // The same signals without a limit are just signals.
+        let (_, report) = ended("wall=60", &["sh", "-c", "kill -XCPU $$"]);
+        assert_eq!(
+            (&report["cause"], &report["signal"]),
+            (&"killed".into(), &24.into())
+        );
+    });
+}
+
+#[test]
+fn what_happens_is_written_down() {
+    for_each_user(|stage| {
+        let odd = "a\u{1b}]0;title\u{7}\u{202e}b\nc";
+        stage.run(&["run", "--name", "first", "--", "sh", "-c", "exit 7", odd]);
+        stage.run(&[
+            "run", "--name", "second", "--limit", "wall=1", "--", "sleep", "9",
+        ]);
+        stage.run(&["run", "--name", "third", "--", "no-such-program"]);
+        let path = stage.world.home().join(".local/state/ringfence/log.jsonl");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        let log = stage.log();
+        let told: Vec<(&str, &str)> = log
+            .iter()
+            .map(|line| {
+                let text = |key: &str| line[key].as_str().unwrap();
+                (text("name"), text("event"))
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("first", "start"),
+                ("first", "end"),
+                ("second", "start"),
+                ("second", "end"),
+                ("third", "refused")
+            ]
+        );
+        assert_eq!(log[0]["command"][3], odd);
+        assert_eq!(log[0]["session"], log[1]["session"]);
+        assert_ne!(log[0]["session"], log[2]["session"]);
+        assert_eq!(
+            (&log[1]["cause"], &log[1]["status"]),
+            (&"exited".into(), &7.into())
+        );
+        assert_eq!(log[3]["cause"], "wall-time");
+
+        let shown = stage.done(&["log"]).out;
+        assert_eq!(shown.lines().count(), 5);
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']));
+        let first = stage.done(&["log", "--session", "first", "--json"]).out;
+        assert_eq!(first.lines().count(), 2);
+        assert!(
+            first
+                .lines()
+                .all(|line| serde_json::from_str::<Value>(line).is_ok())
+        );
+        let id = log[2]["session"].as_str().unwrap();
+        assert_eq!(stage.done(&["log", "--session", id]).out.lines().count(), 2);
+
+        // A command cannot reach its own trail.
+        let reach = "cat ~/.local/state/ringfence/log.jsonl; echo forged >> ~/.local/state/ringfence/log.jsonl; true";
+        let tried = stage.done(&["run", "--", "sh", "-c", reach]);
+        assert!(!tried.out.contains("session"), "{}", tried.out);
+        assert!(!fs::read_to_string(&path).unwrap().contains("\nforged"));
+    });
+}
+
+#[test]
+fn the_trail_can_be_followed() {
+    let stage = Stage::new(None);
+    stage.done(&["run", "--name", "before", "--", "true"]);
+    let mut follower = stage
+        .command(&["log", "--follow", "--session", "after"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    stage.done(&["run", "--name", "after", "--", "true"]);
+    let mut out = std::io::BufReader::new(follower.stdout.take().unwrap());
+    let mut text = String::new();
+    for _ in 0..2 {
+        std::io::BufRead::read_line(&mut out, &mut text).unwrap();
+    }
+    assert!(text.contains("started") && text.contains("ended"), "{text}");
+    assert!(!text.contains("before"), "{text}");
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+}
+
+/// A trail that cannot be written keeps nobody from working.
+#[test]
+fn a_trail_that_is_not_ours_is_not_written() {
+    for_each_user(|stage| {
+        let state = stage.world.home().join(".local/state/ringfence");
+        stage.done(&["run", "--", "true"]);
+        let path = state.join("log.jsonl");
+        fs::remove_file(&path).unwrap();
+        fs::write(stage.world.home().join("target"), "kept").unwrap();
+        symlink(stage.world.home().join("target"), &path).unwrap();
+        let ran = stage.done(&["run", "--", "true"]);
+        assert!(ran.errors.contains("audit trail"), "{}", ran.errors);
+        let target = fs::read_to_string(stage.world.home().join("target"));
+        assert_eq!(target.unwrap(), "kept");
+    });
+}
+
+/// What the shell policy says of a command is a decision, and stands before what came of it.
+#[test]
+fn a_decision_about_a_command_is_written_down() {
+    let stage = Stage::new(None);
+    let run = |script: &str| {
+        let name = ["run", "--name", "judged", "--shell-policy", "verify", "--"];
+        stage.run(&[&name[..], &["bash", "-c", script]].concat())
+    };
+    assert_eq!(run("true").code, Some(0));
+    assert_eq!(run("rm -rf src").code, Some(125));
+    let log = stage.log();
+    let told: Vec<(&str, &str)> = log
+        .iter()
+        .map(|line| {
+            let answer = line["answer"].as_str().unwrap_or_default();
+            (line["event"].as_str().unwrap(), answer)
+        })
+        .collect();
+    assert_eq!(
+        told[..3],
+        [("decision", "allowed"), ("start", ""), ("end", "")]
+    );
+    assert_eq!((told[3].0, told[4].0), ("decision", "refused"));
+    assert_ne!(told[3].1, "allowed");
+    assert!(log[3]["request"].as_str().unwrap().contains("rm -rf src"));
+    let shown = stage.done(&["log", "--session", "judged"]).out;
+    assert!(
+        shown.contains("decided") && shown.contains("rules verify"),
+        "{shown}"
+    );
+}

@@ -1,0 +1,139 @@
+//! The cgroup of a session, and the limits that it or the kernel's own bounds hold.
+
+use ringfence_core::plan::{Act, Engine, LimitName, Plan, Step};
+use ringfence_sys::Errno;
+use ringfence_sys::process::{Limit, LimitedResource};
+
+use super::acts::Ready;
+use super::init::Boundary;
+use super::prepare::{Gathered, refused};
+use crate::launch::{LaunchError, Options, StepName};
+use crate::sessions::{Entry, Registry};
+use crate::track::group::{NoSite, SessionGroup, Site};
+use crate::track::mark::Mark;
+
+/// What a session has before anything of it is made.
+pub(super) struct Announced {
+    pub(super) entry: Option<Entry>,
+    /// The mark, and the limit that carries it.
+    pub(super) marked: Option<(Mark, Limit)>,
+}
+
+/// Writes a session down that could leave something behind, before any of that is made, and draws the
+/// mark of one without a pid namespace.
+///
+/// What cannot be written down is held by its supervisor all the same.
+pub(super) fn announced(
+    options: &Options,
+    plan: &Plan,
+    boundary: Boundary,
+) -> Result<Announced, LaunchError> {
+    let leaves = plan.acts().contains(&Act::Cgroup) || boundary == Boundary::Descent;
+    let mut entry = match &options.registry {
+        Some((path, about)) if leaves => {
+            let registry = Registry::open(path).ok();
+            registry.and_then(|registry| registry.begin(about, None).ok())
+        }
+        _ => None,
+    };
+    let marked = match boundary {
+        Boundary::Descent => Mark::draw().map_err(|errno| refused("draw a mark", errno))?,
+        Boundary::PidNamespace => None,
+    };
+    if let (Some(entry), Some((mark, _))) = (&mut entry, &marked) {
+        let _ = entry.expect(Some(*mark), None, None);
+    }
+    Ok(Announced { entry, marked })
+}
+
+impl Gathered {
+    /// Makes the session's cgroup, written down before and after.
+    pub(super) fn new_group(&mut self) -> Result<SessionGroup, LaunchError> {
+        let failed = |errno: Errno| LaunchError::Act {
+            step: StepName(Step::Cgroup),
+            object: None,
+            source: errno.into(),
+        };
+        let site = Site::find(self.engine_needs()).map_err(|none| match none {
+            NoSite::NoTree => failed(Errno::NODEV),
+            NoSite::Own(errno) | NoSite::NotOurs(errno) => failed(errno),
+        })?;
+        let name = SessionGroup::draw_name().map_err(failed)?;
+        if let Some(entry) = &mut self.entry {
+            let planned = SessionGroup::planned(&site, &name);
+            entry.expect(None, Some(planned), None).map_err(failed)?;
+        }
+        let group = SessionGroup::create(site, name).map_err(failed)?;
+        if let Some(entry) = &mut self.entry {
+            let made = Some(group.identity());
+            entry.expect(None, made, None).map_err(failed)?;
+        }
+        Ok(group)
+    }
+
+    /// Which controllers a group should have, if any can be had.
+    fn engine_needs(&self) -> &'static [&'static str] {
+        match self.engine {
+            // Only limits make these ask for a group at all.
+            Engine::Bwrap | Engine::Namespaces => &["memory", "pids"],
+            _ => &[],
+        }
+    }
+
+    pub(super) fn limits(&mut self, bounds: &[(LimitName, u64)]) -> Result<(), LaunchError> {
+        let mut limits = Vec::new();
+        for (name, bound) in bounds {
+            let group = self.group.as_ref().filter(|group| group.can_bound(*name));
+            if *name == LimitName::Wall {
+                self.wall = Some(*bound);
+            } else if let Some(group) = group {
+                let set = group.bound(*name, *bound);
+                set.map_err(|errno| refused(&format!("set the limit {name}"), errno))?;
+            } else if *name == LimitName::Memory && !self.unbounded.contains(name) {
+                // The plan counts on a controller that is not here after all.
+                return Err(LaunchError::Act {
+                    step: StepName(Step::Cgroup),
+                    object: Some(format!("limit {name}")),
+                    source: Errno::NOENT.into(),
+                });
+            } else if let Some(resource) = resource(*name) {
+                limits.push((resource, limit_of(*name, *bound)));
+            }
+        }
+        self.acts.push((Step::Limits, Ready::Limits(limits)));
+        Ok(())
+    }
+}
+
+fn resource(name: LimitName) -> Option<LimitedResource> {
+    match name {
+        LimitName::Cpu => Some(LimitedResource::Cpu),
+        LimitName::Processes => Some(LimitedResource::Nproc),
+        LimitName::Files => Some(LimitedResource::Nofile),
+        LimitName::FileSize => Some(LimitedResource::Fsize),
+        // For each process by itself, and only where that was accepted as better than nothing.
+        LimitName::Memory => Some(LimitedResource::Data),
+        _ => None,
+    }
+}
+
+/// A limit as the kernel takes it.
+///
+/// At the lower bound on processor time a process is told by a signal of its own, which is how
+/// anybody knows what it died of; a second later it is ended whatever it does.
+fn limit_of(name: LimitName, bound: u64) -> Limit {
+    match name {
+        LimitName::Cpu => Limit {
+            current: Some(bound),
+            maximum: Some(bound.saturating_add(1)),
+        },
+        _ => exactly(bound),
+    }
+}
+
+pub(super) fn exactly(bound: u64) -> Limit {
+    Limit {
+        current: Some(bound),
+        maximum: Some(bound),
+    }
+}

@@ -1,0 +1,126 @@
+//! What holds a session together from outside, and what it tells at the end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringfence_core::plan::{Act, LimitName};
+use ringfence_sys::Signal;
+
+use super::running::{PATIENCE, Running};
+use crate::launch::Cause;
+use crate::sessions::{About, Entry, Registry, RegistryError};
+use crate::track::group::SessionGroup;
+use crate::track::mark::Mark;
+
+/// What holds a session together from outside.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) group: Option<SessionGroup>,
+    pub(super) mark: Option<Mark>,
+    pub(super) entry: Option<Entry>,
+    /// Where the session is to be written down, once it is worth it.
+    pub(super) pending: Option<(PathBuf, About)>,
+    pub(super) unregistered: Option<RegistryError>,
+}
+
+/// What is over before this is not written down: nobody could see it in time, and it would cost
+/// more than everything else that happens outside.
+pub(super) const MOMENT: Duration = Duration::from_millis(100);
+
+impl Running {
+    /// Remembers where the session is to be written down. One that could leave something behind is
+    /// there already, and now has a first process.
+    pub(super) fn expect_registration(&mut self, registry: Option<(PathBuf, About)>) {
+        let (first, linger) = (self.id(), self.linger);
+        if let Some(entry) = &mut self.held.entry {
+            // A session that nobody can be told of is held by its supervisor all the same.
+            let _ = entry.started(first, linger);
+        }
+        self.held.pending = registry;
+    }
+
+    /// Writes the session down, and removes what killed supervisors have left.
+    pub(super) fn register(&mut self) {
+        let Some((path, about)) = self.held.pending.take() else {
+            return;
+        };
+        let registry = match Registry::open(&path) {
+            Ok(registry) => registry,
+            Err(error) => {
+                self.held.unregistered = Some(error);
+                return;
+            }
+        };
+        if self.held.entry.is_none() {
+            let started = Some((self.id(), self.linger));
+            match registry.begin(&about, started) {
+                Ok(entry) => self.held.entry = Some(entry),
+                Err(errno) => {
+                    let source = errno.into();
+                    self.held.unregistered = Some(RegistryError::Directory { path, source });
+                }
+            }
+        }
+        registry.clean_quickly();
+    }
+
+    /// Removes what killed supervisors have left, where the session itself was too short to be
+    /// written down.
+    pub(super) fn clean_others(&mut self) {
+        let pending = self.held.pending.take();
+        // Where there is no directory, nobody has left anything.
+        if let Some((path, _)) = pending
+            && let Ok(registry) = Registry::existing(&path)
+        {
+            registry.clean_quickly();
+        }
+    }
+
+    /// Why the session could not be written down, if it could not.
+    pub fn unregistered(&self) -> Option<&RegistryError> {
+        self.held.unregistered.as_ref()
+    }
+
+    /// The name by which others find the session, if it is written down.
+    pub fn name(&self) -> Option<&str> {
+        self.held.entry.as_ref().map(Entry::name)
+    }
+
+    /// Ends whoever is left, by the mark: those that got away from everything else.
+    pub(super) fn sweep(&self) {
+        if let (true, Some(mark)) = (self.ran, self.held.mark) {
+            // Whoever cannot be ended now is found again by the next start.
+            let _ = mark.end_all(PATIENCE);
+        }
+    }
+
+    /// What a signal that ended the command means where there are limits.
+    pub(super) fn killed(&self, signal: i32) -> Cause {
+        let limited = |name: LimitName| {
+            self.plan.acts().iter().any(|act| {
+                matches!(act, Act::Limits { bounds } if bounds.iter().any(|(set, _)| *set == name))
+            })
+        };
+        let limit = if signal == Signal::XCPU.as_raw() {
+            LimitName::Cpu
+        } else if signal == Signal::XFSZ.as_raw() {
+            LimitName::FileSize
+        } else {
+            let over = self.over_memory();
+            return over.unwrap_or(Cause::Killed { signal });
+        };
+        if limited(limit) {
+            Cause::Limit { limit, signal }
+        } else {
+            Cause::Killed { signal }
+        }
+    }
+
+    pub(super) fn over_memory(&self) -> Option<Cause> {
+        let group = self.held.group.as_ref()?;
+        group.ran_out_of_memory().then(|| Cause::Limit {
+            limit: LimitName::Memory,
+            signal: Signal::KILL.as_raw(),
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Signals that are meant for a session and reach its supervisor.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ringfence_sys::Signal;
+use ringfence_sys::signals::{Mask, SentBy, SignalFd};
+
+use super::running::Running;
+
+/// Signals that a program whose whole purpose is one session passes on to it.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    const PASSED_ON: [Signal; 7] = [
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::TERM,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::WINCH,
+    ];
+
+    /// Blocks them in the calling thread and listens. Call it before anything is started.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn listen() -> io::Result<Self> {
+        let mut mask = Mask::EMPTY;
+        for signal in Self::PASSED_ON {
+            mask = mask.with(signal.as_raw());
+        }
+        mask.block()?;
+        Ok(Self(SignalFd::new(mask)?))
+    }
+
+    /// Passes on what has arrived. Says which signal asks the session to end, if one does: a
+    /// command that goes on all the same is ended after a while.
+    pub(super) fn pass_on(&self, session: &Running) -> io::Result<Option<i32>> {
+        let mut asked = None;
+        while let Some(arrived) = self.0.take()? {
+            if [Signal::HUP, Signal::TERM]
+                .iter()
+                .any(|signal| signal.as_raw() == arrived.signal)
+            {
+                asked = Some(arrived.signal);
+            }
+            // What the terminal sends goes to its whole foreground group, the command included.
+            if arrived.sent_by == SentBy::Kernel {
+                continue;
+            }
+            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
+                let _ = session.signal_first(signal);
+            }
+        }
+        Ok(asked)
+    }
+}
+
+impl AsFd for Signals {
+    /// Readable when one has arrived.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Signals {
+    /// Takes one that has arrived, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn take(&self) -> io::Result<Option<Signal>> {
+        while let Some(arrived) = self.0.take()? {
+            if let Some(signal) = Signal::from_named_raw(arrived.signal) {
+                return Ok(Some(signal));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether one has arrived that asks a program to end.
+    pub(super) fn ask_to_end(&self) -> io::Result<bool> {
+        let mut asked = false;
+        while let Some(arrived) = self.0.take()? {
+            asked |= [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
+                .iter()
+                .any(|signal| signal.as_raw() == arrived.signal);
+        }
+        Ok(asked)
+    }
+}

@@ -1,0 +1,69 @@
+//! The sessions of a user: which there are, ending one by name, and what killed supervisors left.
+//!
+//! Each session is written down in one small file, which its supervisor keeps locked: the kernel
+//! lets go of the lock when the supervisor does, whatever ended it, so a file that can be locked
+//! belongs to a session that is over. Nothing is ever found by a path alone: a process is known by
+//! its number, its start and the mark it bears, a cgroup and a directory by the kernel's number.
+//!
+//! A session that could leave something behind (a cgroup, a temporary directory, processes without
+//! a pid namespace) is written down before that is made; any other after its command has started,
+//! where nobody waits for it.
+
+mod record;
+mod registry;
+mod sweep;
+
+pub use record::About;
+pub(crate) use record::DirectoryIdentity;
+pub(crate) use registry::Entry;
+pub use registry::{Registry, RegistryError};
+pub(crate) use sweep::remove_all;
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+/// A session that is written down.
+#[derive(Clone, Debug, Serialize)]
+pub struct Session {
+    /// What nobody else is called.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Whether anybody watches over it.
+    pub state: State,
+    /// Whose it is.
+    pub supervisor: i32,
+    /// The project's root.
+    pub project: PathBuf,
+    /// Where the command was started.
+    pub directory: PathBuf,
+    /// The command, as one line.
+    pub command: String,
+    /// What holds the walls up.
+    pub engine: String,
+    /// Whether it stays when its command has ended.
+    pub linger: bool,
+    /// When it started.
+    #[serde(serialize_with = "as_time")]
+    pub started: SystemTime,
+    /// How many processes it has.
+    pub processes: usize,
+    /// How much memory they have in use, in bytes; what they share is counted for each.
+    pub memory: u64,
+}
+
+/// Whether a session has a supervisor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It has one.
+    Live,
+    /// Its supervisor was killed; the next start removes what is left.
+    LeftBehind,
+}
+
+fn as_time<S: serde::Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&crate::report::Time(*time))
+}

@@ -1,0 +1,287 @@
+//! What is written down about a session, so that it can be found from outside.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use ringfence_sys::files::{self, Kind};
+use ringfence_sys::process::fill_random;
+use ringfence_sys::{Errno, Pid};
+use serde::{Deserialize, Serialize};
+
+use crate::track::group::GroupIdentity;
+use crate::track::mark::Mark;
+
+/// The version of the format; a record of another version is left alone.
+pub(super) const VERSION: u32 = 1;
+
+/// Records are small; whatever is larger is none of ours.
+pub(super) const LARGEST: u64 = 64 * 1024;
+
+/// How much of a command is kept.
+const LONGEST_COMMAND: usize = 4096;
+
+/// What a session is called, and what it is for.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// What nobody else is called.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// The project's root.
+    pub project: PathBuf,
+    /// Where the command starts.
+    pub directory: PathBuf,
+    /// The command.
+    pub command: Vec<OsString>,
+    /// What holds the walls up.
+    pub engine: String,
+}
+
+impl About {
+    /// Draws an id, and makes a name from the command if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no random numbers.
+    pub fn new(name: Option<&str>, command: &[OsString]) -> std::io::Result<Self> {
+        let mut random = [0; 8];
+        fill_random(&mut random)?;
+        let id = format!("{:016x}", u64::from_ne_bytes(random));
+        let name = name.map_or_else(|| made_name(command, &id), str::to_owned);
+        Ok(Self {
+            id,
+            name,
+            command: command.to_vec(),
+            ..Self::default()
+        })
+    }
+}
+
+/// A session, as it is written down.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    pub(super) version: u32,
+    pub(super) id: String,
+    pub(super) name: String,
+    /// Who watches over it.
+    pub(super) supervisor: i32,
+    /// In which pid namespace the numbers of processes hold, and since which start of the machine.
+    pub(super) world: World,
+    /// Its first process, once there is one.
+    pub(super) first: Option<ProcessIdentity>,
+    pub(super) mark: Option<Mark>,
+    pub(super) group: Option<GroupIdentity>,
+    pub(super) tmp: Option<DirectoryIdentity>,
+    pub(super) project: String,
+    pub(super) directory: String,
+    pub(super) command: String,
+    pub(super) engine: String,
+    pub(super) linger: bool,
+    /// Milliseconds since 1970.
+    pub(super) started: u64,
+}
+
+impl Record {
+    pub(super) fn new(about: &About, world: World) -> Self {
+        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let mut command = String::new();
+        for word in &about.command {
+            if !command.is_empty() {
+                command.push(' ');
+            }
+            command.push_str(&word.to_string_lossy());
+            if command.len() > LONGEST_COMMAND {
+                command = command.chars().take(LONGEST_COMMAND / 4).collect();
+                command.push('…');
+                break;
+            }
+        }
+        Self {
+            version: VERSION,
+            id: about.id.clone(),
+            name: about.name.clone(),
+            supervisor: rustix::process::getpid().as_raw_nonzero().get(),
+            world,
+            first: None,
+            mark: None,
+            group: None,
+            tmp: None,
+            project: about.project.to_string_lossy().into_owned(),
+            directory: about.directory.to_string_lossy().into_owned(),
+            command,
+            engine: about.engine.clone(),
+            linger: false,
+            started: started.map_or(0, |since| {
+                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+            }),
+        }
+    }
+
+    pub(super) fn started(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.started)
+    }
+}
+
+/// `npm-3f2a`: what runs, and enough to tell two of them apart.
+fn made_name(command: &[OsString], id: &str) -> String {
+    let program = command.first().map(PathBuf::from).unwrap_or_default();
+    let program = program.file_name().map(|name| name.to_string_lossy());
+    let plain = |character: &char| character.is_ascii_alphanumeric() || *character == '_';
+    let program: String = program
+        .unwrap_or_default()
+        .chars()
+        .filter(plain)
+        .take(24)
+        .collect();
+    let program = if program.is_empty() {
+        "session"
+    } else {
+        &program
+    };
+    format!("{program}-{}", id.get(..4).unwrap_or(id))
+}
+
+/// Where and when the numbers of processes mean something.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct World {
+    /// The kernel's name for this start of the machine.
+    pub(super) boot: String,
+    /// The number of the pid namespace.
+    pub(super) pids: u64,
+}
+
+impl World {
+    pub(super) fn ours() -> Result<Self, Errno> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let pids = rustix::fs::stat("/proc/self/ns/pid")?.st_ino;
+        Ok(Self {
+            boot: boot.trim().to_owned(),
+            pids,
+        })
+    }
+}
+
+/// A process, told from every other that ever gets its number.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProcessIdentity {
+    pub(super) pid: i32,
+    /// When it started, in ticks since the machine did.
+    pub(super) start: u64,
+}
+
+impl ProcessIdentity {
+    pub(super) fn of(pid: i32) -> Option<Self> {
+        let start = ProcessStat::of(pid)?.start;
+        Some(Self { pid, start })
+    }
+
+    /// Its number, if it is still the same process.
+    pub(super) fn is_same(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+
+    pub(super) fn number(self) -> Option<Pid> {
+        Pid::from_raw(self.pid)
+    }
+}
+
+/// What is of interest in `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct ProcessStat {
+    pub(super) parent: i32,
+    pub(super) start: u64,
+    pub(super) resident_pages: u64,
+    pub(super) is_dead: bool,
+}
+
+impl ProcessStat {
+    pub(super) fn of(pid: i32) -> Option<Self> {
+        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The name may hold anything, brackets and blanks too.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Self {
+            is_dead: matches!(*words.first()?, "Z" | "X"),
+            parent: words.get(1)?.parse().ok()?,
+            start: words.get(19)?.parse().ok()?,
+            resident_pages: words.get(21)?.parse().unwrap_or(0),
+        })
+    }
+}
+
+/// A directory, told from every other that ever has its name.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DirectoryIdentity {
+    pub(crate) path: PathBuf,
+    /// The device and the number of the directory; zero until it is made.
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
+}
+
+impl DirectoryIdentity {
+    /// One that is about to be made.
+    pub(crate) fn planned(path: PathBuf) -> Self {
+        Self {
+            path,
+            device: (0, 0),
+            inode: 0,
+        }
+    }
+
+    /// One that is there.
+    pub(crate) fn of(path: PathBuf, directory: impl std::os::fd::AsFd) -> Result<Self, Errno> {
+        let identity = files::identify(directory)?;
+        if identity.kind != Kind::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        Ok(Self {
+            path,
+            device: identity.device,
+            inode: identity.inode,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_of_the_command_and_can_be_typed() {
+        for (command, expected) in [
+            (&["/usr/bin/npm", "test"][..], "npm-abcd"),
+            (&["../\u{1b}]0;x"], "0x-abcd"),
+            (&[], "session-abcd"),
+            (&["--"], "session-abcd"),
+        ] {
+            let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+            let name = made_name(&command, "abcdef01");
+            assert_eq!(name, expected);
+        }
+    }
+
+    #[test]
+    fn a_process_is_more_than_its_number() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let identity = ProcessIdentity::of(own).unwrap();
+        assert!(identity.is_same());
+        let other = ProcessIdentity {
+            start: identity.start + 1,
+            ..identity
+        };
+        assert!(!other.is_same());
+        let stat = ProcessStat::parse(b"7 (a) b) S 3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 99 0 5 0");
+        let stat = stat.unwrap();
+        assert_eq!((stat.parent, stat.start, stat.resident_pages), (3, 99, 5));
+    }
+}

@@ -1,0 +1,450 @@
+//! The directory in which sessions are written down.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringfence_sys::files::{self, CWD, Kind, OpenFlags, Resolve};
+use ringfence_sys::{Errno, Pid};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, flock, unlinkat};
+
+use super::record::{About, DirectoryIdentity, LARGEST, ProcessIdentity, Record, VERSION, World};
+use super::sweep;
+use super::{Session, State};
+use crate::launch::Linger;
+use crate::track::group::GroupIdentity;
+use crate::track::mark::Mark;
+
+/// Why sessions cannot be written down, or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The directory cannot be used.
+    #[error("the directory of sessions {} cannot be used", path.display())]
+    Directory {
+        /// Where it is.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// Others than the user could write there.
+    #[error("{} is not a directory of the user's own that nobody else can enter", path.display())]
+    NotOwn {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// There is no session of that name.
+    #[error("there is no session called {name:?}")]
+    NoSuch {
+        /// As it was asked for.
+        name: String,
+    },
+    /// A session belongs to another pid namespace, where its numbers mean something else.
+    #[error("the session {name:?} runs in another pid namespace")]
+    Elsewhere {
+        /// Its name.
+        name: String,
+    },
+    /// Something of a session could not be ended.
+    #[error("not all of the session {name:?} could be ended")]
+    Survivors {
+        /// Its name.
+        name: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+}
+
+/// What anybody but the owner may do with a file.
+const OTHERS: u16 = 0o077;
+
+/// Where sessions are written down.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    path: PathBuf,
+    directory: Arc<OwnedFd>,
+}
+
+impl Registry {
+    /// Opens the directory, and makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// See [`RegistryError`].
+    pub fn open(path: &Path) -> Result<Self, RegistryError> {
+        match Self::existing(path) {
+            Err(RegistryError::Directory { source, .. })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                let mut made = std::fs::DirBuilder::new();
+                made.recursive(true).mode(0o700);
+                made.create(path)
+                    .map_err(|source| RegistryError::Directory {
+                        path: path.to_owned(),
+                        source,
+                    })?;
+                Self::existing(path)
+            }
+            other => other,
+        }
+    }
+
+    /// Opens the directory, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`RegistryError`].
+    pub fn existing(path: &Path) -> Result<Self, RegistryError> {
+        let refused = |source| RegistryError::Directory {
+            path: path.to_owned(),
+            source,
+        };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
+        let name = name.map_err(refused)?;
+        let flags = OpenFlags::RDONLY | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
+        let directory = files::openat2(CWD, &name, flags, Mode::empty(), Resolve::NO_MAGICLINKS);
+        let directory = directory.map_err(|errno| refused(errno.into()))?;
+        let identity = files::identify(&directory).map_err(|errno| refused(errno.into()))?;
+        let own = identity.owner.0 == rustix::process::geteuid().as_raw()
+            && identity.permissions & OTHERS == 0;
+        if !own {
+            let path = path.to_owned();
+            return Err(RegistryError::NotOwn { path });
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            directory: Arc::new(directory),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes down a session that is about to start, and keeps it so until the entry goes.
+    ///
+    /// One that has started already comes with its first process.
+    pub(crate) fn begin(
+        &self,
+        about: &About,
+        first: Option<(i32, Linger)>,
+    ) -> Result<Entry, Errno> {
+        let mut record = Record::new(about, World::ours()?);
+        if let Some((first, linger)) = first {
+            record.first = ProcessIdentity::of(first);
+            record.linger = linger == Linger::Yes;
+        }
+        let name = CString::new(format!("{}.{}", record.supervisor, record.id));
+        let name = name.map_err(|_| Errno::INVAL)?;
+        let flags = OpenFlags::RDWR | OpenFlags::CREATE | OpenFlags::EXCL | OpenFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o600);
+        let file = files::openat2(
+            self.directory.as_fd(),
+            &name,
+            flags,
+            mode,
+            Resolve::BENEATH | Resolve::NO_SYMLINKS,
+        )?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let mut entry = Entry {
+            registry: self.clone(),
+            name,
+            file,
+            record,
+            length: 0,
+        };
+        entry.write()?;
+        Ok(entry)
+    }
+
+    /// Every session that is written down.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read.
+    pub fn sessions(&self) -> Result<Vec<Session>, RegistryError> {
+        let stats = sweep::all_processes();
+        let mut sessions = Vec::new();
+        for found in self.records()? {
+            let state = match found.lock() {
+                Ok(()) => State::LeftBehind,
+                Err(_) => State::Live,
+            };
+            sessions.push(sweep::describe(&found.record, state, &stats));
+        }
+        sessions.sort_by_key(|session| session.started);
+        Ok(sessions)
+    }
+
+    /// Ends a live session now, by its name or its id: everything in it.
+    ///
+    /// # Errors
+    ///
+    /// See [`RegistryError`].
+    pub fn kill(&self, name: &str) -> Result<usize, RegistryError> {
+        let known = |record: &Record| record.name == name || record.id == name;
+        let mut count = 0;
+        for found in self.records()? {
+            if known(&found.record) {
+                self.end(&found)?;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            let name = name.to_owned();
+            return Err(RegistryError::NoSuch { name });
+        }
+        Ok(count)
+    }
+
+    fn end(&self, found: &FoundRecord) -> Result<(), RegistryError> {
+        let name = || found.record.name.clone();
+        if World::ours().ok().as_ref() != Some(&found.record.world) {
+            return Err(RegistryError::Elsewhere { name: name() });
+        }
+        if found.lock().is_ok() {
+            // Its supervisor is gone already; what is left goes the same way.
+            return self.remove(found).map(|_| ());
+        }
+        sweep::end(&found.record).map_err(|errno| RegistryError::Survivors {
+            name: name(),
+            source: errno.into(),
+        })
+    }
+
+    /// Removes what killed supervisors have left, and returns what that was.
+    ///
+    /// # Errors
+    ///
+    /// See [`RegistryError`]; all that could be removed was.
+    pub fn clean(&self) -> Result<Vec<Session>, RegistryError> {
+        let stats = sweep::all_processes();
+        let mut cleaned = Vec::new();
+        let mut refusal = None;
+        self.remove_stillborn();
+        for found in self.records()? {
+            if found.lock().is_err() {
+                continue;
+            }
+            let session = sweep::describe(&found.record, State::LeftBehind, &stats);
+            match self.remove(&found) {
+                Ok(true) => cleaned.push(session),
+                Ok(false) => {}
+                Err(error) => refusal = Some(error),
+            }
+        }
+        refusal.map_or(Ok(cleaned), Err)
+    }
+
+    /// The same for a start, which has no time to lose: looks only at those whose supervisor's
+    /// number is free.
+    pub(crate) fn clean_quickly(&self) {
+        let Ok(names) = self.names() else { return };
+        for name in names {
+            let number = name.to_str().ok().and_then(|name| name.split_once('.'));
+            let number = number.and_then(|(number, _)| number.parse().ok());
+            let taken = number
+                .and_then(Pid::from_raw)
+                .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH));
+            if taken {
+                continue;
+            }
+            match self.read(&name) {
+                // What cannot be removed now is tried again by the next start.
+                Some(found) if found.lock().is_ok() => {
+                    let _ = self.remove(&found);
+                }
+                Some(_) => {}
+                None => self.remove_if_stillborn(&name),
+            }
+        }
+    }
+
+    fn remove_stillborn(&self) {
+        for name in self.names().unwrap_or_default() {
+            if self.read(&name).is_none() {
+                self.remove_if_stillborn(&name);
+            }
+        }
+    }
+
+    /// Removes the file of a supervisor that was killed before it wrote anything: nothing was made
+    /// by then. Whatever else is no record is left alone.
+    fn remove_if_stillborn(&self, name: &CStr) {
+        let text = name.to_str().unwrap_or_default();
+        let Some((supervisor, id)) = text.split_once('.') else {
+            return;
+        };
+        let ours = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let supervisor = supervisor.parse().ok().and_then(Pid::from_raw);
+        let gone = supervisor
+            .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH));
+        if !ours || !gone {
+            return;
+        }
+        let flags = OpenFlags::RDONLY | OpenFlags::NOFOLLOW | OpenFlags::NONBLOCK;
+        let inside = Resolve::BENEATH | Resolve::NO_SYMLINKS;
+        let opened = files::openat2(self.directory.as_fd(), name, flags, Mode::empty(), inside);
+        let empty = opened.is_ok_and(|file| {
+            flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+                && rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0)
+        });
+        if empty {
+            // Gone by now is as good.
+            let _ = unlinkat(&*self.directory, name, AtFlags::empty());
+        }
+    }
+
+    /// Removes what a session has left, whose record is locked by us. `false` if its numbers mean
+    /// nothing here.
+    fn remove(&self, found: &FoundRecord) -> Result<bool, RegistryError> {
+        let same_boot = World::ours().map(|ours| {
+            (
+                ours.boot == found.record.world.boot,
+                ours == found.record.world,
+            )
+        });
+        let swept = match same_boot {
+            // Since the machine was started anew, none of its processes or groups can be there.
+            Ok((false, _)) => sweep::remove_directory(&found.record),
+            Ok((true, true)) => sweep::remove(&found.record),
+            Ok((true, false)) | Err(_) => return Ok(false),
+        };
+        swept.map_err(|errno| RegistryError::Survivors {
+            name: found.record.name.clone(),
+            source: errno.into(),
+        })?;
+        // Gone by now is as good.
+        let _ = unlinkat(&*self.directory, &found.name, AtFlags::empty());
+        Ok(true)
+    }
+
+    fn names(&self) -> Result<Vec<CString>, Errno> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&*self.directory)? {
+            let entry = entry?;
+            if !entry.file_name().to_bytes().starts_with(b".") {
+                names.push(entry.file_name().to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn records(&self) -> Result<Vec<FoundRecord>, RegistryError> {
+        let names = self.names().map_err(|errno| RegistryError::Directory {
+            path: self.path.clone(),
+            source: errno.into(),
+        })?;
+        Ok(names
+            .into_iter()
+            .filter_map(|name| self.read(&name))
+            .collect())
+    }
+
+    /// Reads a record; what is none is left alone.
+    fn read(&self, name: &CStr) -> Option<FoundRecord> {
+        let flags = OpenFlags::RDONLY | OpenFlags::NOFOLLOW | OpenFlags::NONBLOCK;
+        let inside = Resolve::BENEATH | Resolve::NO_SYMLINKS;
+        let file =
+            files::openat2(self.directory.as_fd(), name, flags, Mode::empty(), inside).ok()?;
+        let identity = files::identify(&file).ok()?;
+        if identity.kind != Kind::Regular || identity.owner.0 != rustix::process::geteuid().as_raw()
+        {
+            return None;
+        }
+        let mut text = String::new();
+        let file = File::from(file);
+        (&file).take(LARGEST).read_to_string(&mut text).ok()?;
+        let record: Record = serde_json::from_str(&text).ok()?;
+        (record.version == VERSION).then(|| FoundRecord {
+            name: name.to_owned(),
+            file,
+            record,
+        })
+    }
+}
+
+/// A record that was found.
+struct FoundRecord {
+    name: CString,
+    file: File,
+    record: Record,
+}
+
+impl FoundRecord {
+    /// Takes the lock, which only works if the supervisor is gone.
+    fn lock(&self) -> Result<(), Errno> {
+        flock(&self.file, FlockOperation::NonBlockingLockExclusive)
+    }
+}
+
+/// The record of a session that this process watches over. It goes with the entry.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    registry: Registry,
+    name: CString,
+    /// Locked for as long as it is open.
+    file: OwnedFd,
+    record: Record,
+    /// How long what was written last is.
+    length: usize,
+}
+
+impl Entry {
+    /// What people call the session.
+    pub(crate) fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// Writes down what is about to be made.
+    pub(crate) fn expect(
+        &mut self,
+        mark: Option<Mark>,
+        group: Option<GroupIdentity>,
+        tmp: Option<DirectoryIdentity>,
+    ) -> Result<(), Errno> {
+        self.record.mark = mark.or(self.record.mark);
+        if group.is_some() {
+            self.record.group = group;
+        }
+        if tmp.is_some() {
+            self.record.tmp = tmp;
+        }
+        self.write()
+    }
+
+    /// Writes down the first process.
+    pub(crate) fn started(&mut self, first: i32, linger: Linger) -> Result<(), Errno> {
+        self.record.first = ProcessIdentity::of(first);
+        self.record.linger = linger == Linger::Yes;
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), Errno> {
+        let broken = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        let mut text = serde_json::to_vec(&self.record).map_err(|error| broken(error.into()))?;
+        text.push(b'\n');
+        if rustix::io::pwrite(&self.file, &text, 0)? != text.len() {
+            return Err(Errno::IO);
+        }
+        // A record is read whole or not at all: the end of a longer one must not stay.
+        if text.len() < self.length {
+            rustix::fs::ftruncate(&self.file, u64::try_from(text.len()).unwrap_or(u64::MAX))?;
+        }
+        self.length = text.len();
+        Ok(())
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // If it cannot be removed, the next start finds it unlocked.
+        let _ = unlinkat(&*self.registry.directory, &self.name, AtFlags::empty());
+    }
+}

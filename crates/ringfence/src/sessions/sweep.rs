@@ -1,0 +1,262 @@
+//! Ending and removing what belongs to a session, found by what the kernel says of it.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ringfence_sys::files::{self, CWD, OpenFlags, Resolve};
+use ringfence_sys::procfs::ProcDir;
+use ringfence_sys::{Errno, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, unlinkat};
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+use super::record::{DirectoryIdentity, ProcessStat, Record};
+use super::{Session, State};
+use crate::track::group::SessionGroup;
+
+/// How long the processes of a session may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Every process there is, by its number.
+pub(super) fn all_processes() -> HashMap<i32, ProcessStat> {
+    let mut stats = HashMap::new();
+    if let Ok(proc_dir) = ProcDir::open() {
+        // Half a list is better than none: it is for people to look at.
+        let _ = proc_dir.each_process(|pid| {
+            let pid = pid.as_raw_nonzero().get();
+            if let Some(stat) = ProcessStat::of(pid) {
+                stats.insert(pid, stat);
+            }
+        });
+    }
+    stats
+}
+
+/// A session for people to look at.
+pub(super) fn describe(
+    record: &Record,
+    state: State,
+    stats: &HashMap<i32, ProcessStat>,
+) -> Session {
+    let first = record.first.filter(|first| {
+        let stat = stats.get(&first.pid);
+        stat.is_some_and(|stat| stat.start == first.start)
+    });
+    let belongs = |pid: i32| -> bool {
+        let Some(first) = first else { return false };
+        let mut pid = pid;
+        // No chain is longer than there are processes.
+        for _ in 0..stats.len() {
+            if pid == first.pid {
+                return true;
+            }
+            match stats.get(&pid) {
+                Some(stat) if stat.parent > 0 => pid = stat.parent,
+                _ => return false,
+            }
+        }
+        false
+    };
+    let mut members: Vec<i32> = stats.keys().copied().filter(|pid| belongs(*pid)).collect();
+    for pid in record
+        .mark
+        .into_iter()
+        .flat_map(|mark| mark.bearers().unwrap_or_default())
+    {
+        let pid = pid.as_raw_nonzero().get();
+        if !members.contains(&pid) {
+            members.push(pid);
+        }
+    }
+    let alive = members
+        .iter()
+        .filter_map(|pid| stats.get(pid))
+        .filter(|stat| !stat.is_dead);
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    Session {
+        id: record.id.clone(),
+        name: record.name.clone(),
+        state,
+        supervisor: record.supervisor,
+        project: PathBuf::from(&record.project),
+        directory: PathBuf::from(&record.directory),
+        command: record.command.clone(),
+        engine: record.engine.clone(),
+        linger: record.linger,
+        started: record.started(),
+        processes: alive.clone().count(),
+        memory: alive.map(|stat| stat.resident_pages * page).sum(),
+    }
+}
+
+/// Ends every process of a session; whoever watches over it does the rest.
+pub(super) fn end(record: &Record) -> Result<(), Errno> {
+    if let Some(identity) = &record.group {
+        match SessionGroup::reopen(identity) {
+            // Removing is for its supervisor.
+            Ok(group) => {
+                let ended = group.end(PATIENCE);
+                group.leave();
+                ended?;
+            }
+            Err(errno) if is_gone(errno) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    end_first(record)?;
+    end_marked(record)
+}
+
+/// Ends what is left of a session without a supervisor, and removes what it has made.
+pub(super) fn remove(record: &Record) -> Result<(), Errno> {
+    if let Some(identity) = &record.group {
+        match SessionGroup::reopen(identity) {
+            Ok(mut group) => {
+                group.end(PATIENCE)?;
+                group.remove()?;
+            }
+            Err(errno) if is_gone(errno) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    end_first(record)?;
+    end_marked(record)?;
+    remove_directory(record)
+}
+
+/// Whether there is no such group any more, or another has its name.
+fn is_gone(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOENT | Errno::STALE | Errno::NODEV | Errno::NOTDIR
+    )
+}
+
+/// Ends the first process, and with it the pid namespace that it may be the first of.
+fn end_first(record: &Record) -> Result<(), Errno> {
+    let Some(first) = record.first else {
+        return Ok(());
+    };
+    let Some(pid) = first.number() else {
+        return Err(Errno::INVAL);
+    };
+    let held = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(held) => held,
+        Err(Errno::SRCH) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    // From here on the number may change hands, the descriptor never does.
+    if !first.is_same() {
+        return Ok(());
+    }
+    match pidfd_send_signal(&held, Signal::KILL) {
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(errno) => return Err(errno),
+    }
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn end_marked(record: &Record) -> Result<(), Errno> {
+    match record.mark {
+        Some(mark) => mark.end_all(PATIENCE).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// Removes the temporary directory of a session, if it is still that one.
+pub(super) fn remove_directory(record: &Record) -> Result<(), Errno> {
+    match &record.tmp {
+        Some(identity) => remove_tree(identity),
+        None => Ok(()),
+    }
+}
+
+/// Removes a directory with all that is in it, also what a command has closed to its own user.
+/// Follows no link.
+pub(crate) fn remove_all(path: &Path) -> std::io::Result<()> {
+    let gone = std::fs::remove_dir_all(path);
+    if !matches!(&gone, Err(error) if error.kind() == ErrorKind::PermissionDenied) {
+        return gone;
+    }
+    let mut closed = vec![path.to_owned()];
+    while let Some(directory) = closed.pop() {
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                closed.push(entry.path());
+            }
+        }
+    }
+    std::fs::remove_dir_all(path)
+}
+
+/// Removes a directory with all that is in it, and nothing that only has its name.
+fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
+    let (Some(parent), Some(name)) = (identity.path.parent(), identity.path.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    let c_string =
+        |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL);
+    let flags = OpenFlags::RDONLY | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
+    let exact = Resolve::NO_SYMLINKS | Resolve::NO_MAGICLINKS;
+    let parent = match files::openat2(CWD, &c_string(parent)?, flags, Mode::empty(), exact) {
+        Ok(parent) => parent,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    let name = c_string(Path::new(name))?;
+    let directory = match rustix::fs::openat(&parent, &name, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        // Gone, or something else by that name.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    let found = DirectoryIdentity::of(identity.path.clone(), &directory)?;
+    if identity.inode != 0 && found != *identity {
+        return Ok(());
+    }
+    // One that was never finished goes only if it is empty.
+    if identity.inode != 0 {
+        for entry in Dir::read_from(&directory)? {
+            let entry = entry?;
+            let below = entry.file_name();
+            if below == c"." || below == c".." {
+                continue;
+            }
+            let inside = Path::new("/proc/self/fd")
+                .join(directory.as_raw_fd().to_string())
+                .join(std::ffi::OsStr::from_bytes(below.to_bytes()));
+            let gone = if entry.file_type() == FileType::Directory {
+                remove_all(&inside)
+            } else {
+                std::fs::remove_file(&inside)
+            };
+            gone.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        }
+    }
+    match unlinkat(&parent, &name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
