@@ -98,6 +98,19 @@ through it.")]
 
 A question that is not understood ends with status 2, which agents take for a no.")]
     Hook(Hook),
+    /// Show, give and take back what commands may do beyond their policy
+    #[command(after_help = "Examples:
+  ringfence grants list
+  ringfence grants add --host '*.npmjs.org'          for always, in your settings
+  ringfence grants add --thread t1 --write ~/.cache  for one thread
+  ringfence grants revoke --host '*.npmjs.org'")]
+    Grants(crate::asking::Grants),
+    /// Let a project's own settings widen, as long as they stay as they are
+    #[command(after_help = "Examples:
+  ringfence trust            what the project's settings would widen
+  ringfence trust --yes      trust exactly this content
+  ringfence trust --revoke")]
+    Trust(crate::asking::Trust),
     /// Show, check and describe settings
     Settings(Settings),
     /// Show the sessions that run, end one, and remove what killed ones left
@@ -294,6 +307,8 @@ pub(crate) struct SessionArguments {
     pub(crate) limits: LimitFlags,
     #[command(flatten)]
     pub(crate) engine: EngineFlags,
+    #[command(flatten)]
+    pub(crate) request: crate::asking::RequestFlags,
 
     /// What the session is called in `ringfence sessions`; made from the command if not given.
     #[arg(long, value_name = "NAME", value_parser = session_name, help_heading = "Session")]
@@ -533,7 +548,7 @@ pub(crate) struct EngineFlags {
 }
 
 /// A parser for one of a closed set of words, so that help and completions list them.
-fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+pub(crate) fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
     PossibleValuesParser::new(W::WORDS.iter().map(|(word, _)| *word))
         .try_map(|word| W::from_word(&word).ok_or("not one of the words above"))
 }

@@ -6,6 +6,8 @@
 #[cfg(unix)]
 mod args;
 #[cfg(unix)]
+mod asking;
+#[cfg(unix)]
 mod commands;
 #[cfg(unix)]
 mod exit;

@@ -18,6 +18,7 @@ use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
 use crate::args::SessionArguments;
+use crate::commands::approve::Approved;
 use crate::commands::judged::Judged;
 use crate::commands::with_causes;
 use crate::exit::Exit;
@@ -32,6 +33,8 @@ pub(crate) struct Record {
     asked: SystemTime,
     planned: Planned,
     error: Option<String>,
+    /// What was approved for this run.
+    pub(crate) approved: Approved,
     about: About,
     /// Whoever waits for the command of a lingering session.
     #[cfg(target_os = "linux")]
@@ -63,6 +66,7 @@ impl Record {
             asked: SystemTime::now(),
             planned: Planned::default(),
             error: None,
+            approved: Approved::default(),
             about: About::default(),
             #[cfg(target_os = "linux")]
             behind: None,

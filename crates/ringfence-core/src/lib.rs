@@ -8,18 +8,22 @@
 //! [`plan`], one noun for each stage and one verb between.
 #![forbid(unsafe_code)]
 
+pub mod binding;
 pub mod cleanup;
 pub mod git;
 pub mod host;
 pub mod kinfo;
 pub mod origin;
 pub mod path;
+pub mod permission;
 pub mod plan;
 pub mod policy;
 pub mod problem;
+pub mod request;
 pub mod seatbelt;
 pub mod seccomp;
 pub mod settings;
+pub mod shown;
 pub mod terminal;
 pub mod text;
 pub mod wsl;

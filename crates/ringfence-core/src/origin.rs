@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::request::Scope;
 use crate::settings::Preset;
 
 /// Who wrote a value, weakest first.
@@ -24,6 +25,8 @@ pub enum Layer {
     User,
     /// The project's settings file; it may only narrow.
     Project,
+    /// What somebody who was asked has granted.
+    Grant,
     /// `RINGFENCE_RO` and `RINGFENCE_RW`.
     Environment,
     /// A command-line flag, or a call to a builder of the library.
@@ -94,6 +97,11 @@ pub enum Origin {
         /// With its dashes: `--read`.
         name: &'static str,
     },
+    /// Somebody was asked and said yes.
+    Grant {
+        /// For how long.
+        scope: Scope,
+    },
     /// A call to the library.
     Library,
 }
@@ -106,6 +114,7 @@ impl Origin {
             Self::Environment { .. } => Layer::Environment,
             Self::File { layer, .. } => *layer,
             Self::Flag { .. } | Self::Library => Layer::Flag,
+            Self::Grant { .. } => Layer::Grant,
         }
     }
 }
@@ -141,6 +150,7 @@ impl fmt::Display for Origin {
                 path, line, column, ..
             } => write!(f, "{}:{line}:{column}", crate::text::printable_path(path)),
             Self::Flag { name } => write!(f, "flag {name}"),
+            Self::Grant { scope } => write!(f, "granted {scope}"),
             Self::Library => f.write_str("library call"),
         }
     }

@@ -27,6 +27,8 @@
 //! Outside Unix there is nothing here but the pure types: on Windows ringfence runs inside WSL.
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
+pub mod approve;
 #[cfg(all(unix, feature = "tokio"))]
 mod asynchronous;
 #[cfg(unix)]
@@ -39,6 +41,8 @@ mod command;
 pub mod elf;
 #[cfg(unix)]
 pub mod git;
+#[cfg(unix)]
+pub mod grants;
 #[cfg(unix)]
 pub mod launch;
 #[cfg(target_os = "linux")]
@@ -68,6 +72,8 @@ pub mod sessions;
 pub mod shell;
 #[cfg(unix)]
 pub mod shim;
+#[cfg(unix)]
+pub mod store;
 #[cfg(target_os = "linux")]
 mod track;
 

@@ -8,18 +8,22 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ringfence_core::origin::{BuiltIn, Layer, Origin, Source};
+use ringfence_core::permission::Permissions;
 use ringfence_core::policy::{Complaint, Place, Policy, git_level};
 use ringfence_core::problem::{Problem, Severity};
+use ringfence_core::request::Scope;
 use ringfence_core::settings::{
-    Base, Keys, LARGEST_FILE, SettingPath, Settings, SettingsFile, has_errors,
+    Base, Keys, LARGEST_FILE, ProjectTrust, SettingPath, Settings, SettingsFile, has_errors,
 };
 use ringfence_shell::Rules;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::git::{self, Reach, Search, Unsearchable};
+use crate::grants::trust::Trust;
 use crate::place::{Lookout, OS, Surroundings};
 use crate::{programs, shell};
 
@@ -65,7 +69,7 @@ fn words(error: &io::Error) -> String {
 }
 
 /// One settings file and what came of reading it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct File {
     /// [`Layer::User`] or [`Layer::Project`].
     pub layer: Layer,
@@ -76,7 +80,7 @@ pub struct File {
 }
 
 /// What came of reading a settings file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Content {
     /// There is no such file.
     Missing,
@@ -88,11 +92,11 @@ pub enum Content {
         problems: Vec<Problem>,
     },
     /// It is there and could not be read.
-    Unreadable(FileError),
+    Unreadable(Arc<FileError>),
 }
 
 /// Everything that somebody wrote before the command line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loaded {
     /// The files, weakest first.
     pub files: Vec<File>,
@@ -161,9 +165,48 @@ impl Loaded {
         let [directory, name] = PROJECT_SETTINGS;
         let directory = place.project.as_path().join(directory);
         let text = read_project(&directory, name);
+        if let (Ok(Some(text)), Some(state)) = (&text, &surroundings.state) {
+            loaded.trust(&Trust::new(state), text, place);
+        }
         loaded.take_file(Layer::Project, directory.join(name), text, place);
         loaded.take_variables(std::env::var_os(READ_ONLY), std::env::var_os(READ_WRITE));
         loaded
+    }
+
+    /// Lets the project's file widen, if the user has seen exactly this text.
+    fn trust(&mut self, trust: &Trust, text: &str, place: &Place) {
+        match trust.covers(&place.project, text) {
+            Ok(true) => {
+                let settings = std::mem::take(&mut self.settings);
+                self.settings = settings.trusting(ProjectTrust::Trusted);
+            }
+            Ok(false) => {}
+            Err(error) => self.variables.push(Complaint {
+                origin: Origin::Library,
+                message: format!("trust in projects: {error}"),
+                help: Some(error.help()),
+            }),
+        }
+    }
+
+    /// Adds what somebody who was asked has granted.
+    pub fn grant(&mut self, permissions: &Permissions, scope: Scope) {
+        let settings = std::mem::take(&mut self.settings);
+        self.settings = settings.granting(permissions, scope);
+    }
+
+    /// The same with another trust in the project's file: for a look at what it would change.
+    #[must_use]
+    pub fn with_trust(&self, trust: ProjectTrust) -> Self {
+        Self {
+            settings: self.settings.clone().trusting(trust),
+            ..self.clone()
+        }
+    }
+
+    /// Everything that was written, layer by layer.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     fn take_file(
@@ -175,7 +218,7 @@ impl Loaded {
     ) {
         let content = match text {
             Ok(None) => Content::Missing,
-            Err(error) => Content::Unreadable(error),
+            Err(error) => Content::Unreadable(Arc::new(error)),
             Ok(Some(text)) => {
                 let source = Source::new(layer, path.clone(), text);
                 let base = Base {
@@ -380,7 +423,7 @@ fn not_a_path(entry: &Path, origin: Origin) -> Complaint {
 }
 
 /// The user's file may be a link: people keep their settings elsewhere and link to them.
-fn read_user(path: &Path) -> Result<Option<String>, FileError> {
+pub(crate) fn read_user(path: &Path) -> Result<Option<String>, FileError> {
     // Opening a pipe must not wait for somebody to write to it.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {

@@ -206,6 +206,13 @@ impl Surroundings {
         })
     }
 
+    /// Where the answers of threads are kept: with what is forgotten when the machine stops, if
+    /// there is such a place.
+    pub fn threads(&self) -> Option<PathBuf> {
+        let base = self.runtime.as_ref().or(self.state.as_ref())?;
+        Some(base.join("threads"))
+    }
+
     /// Where sessions are written down: with what is forgotten when the machine stops, if there is
     /// such a place.
     pub fn sessions(&self) -> Option<PathBuf> {

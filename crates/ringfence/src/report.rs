@@ -447,12 +447,12 @@ impl EventStream {
 }
 
 #[cfg(target_os = "linux")]
-fn copy_of(number: u32) -> io::Result<File> {
+pub(crate) fn copy_of(number: u32) -> io::Result<File> {
     Ok(ringfence_sys::descriptors::copy_of(number)?.into())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn copy_of(number: u32) -> io::Result<File> {
+pub(crate) fn copy_of(number: u32) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .open(format!("/dev/fd/{number}"))

@@ -1,9 +1,11 @@
 //! One module for each command.
 
+pub(crate) mod approve;
 mod check;
 mod completions;
 mod doctor;
 mod explain;
+mod grants;
 mod hook;
 pub(crate) mod judged;
 #[cfg(target_os = "linux")]
@@ -15,6 +17,7 @@ mod run;
 mod sessions;
 mod settings;
 mod shell;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -41,6 +44,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor { json } => Ok(doctor::run(json.into())),
         Command::Check(arguments) => check::run(&arguments),
         Command::Hook(arguments) => hook::run(&arguments),
+        Command::Grants(arguments) => grants::run(&arguments.command),
+        Command::Trust(arguments) => trust::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments.command),
         Command::Sessions(arguments) => sessions::run(&arguments.command),
         Command::Log(arguments) => log::run(&arguments),

@@ -19,7 +19,7 @@ use ringfence_core::settings::Kind;
 use super::judged::Judged;
 #[cfg(target_os = "linux")]
 use super::linger;
-use super::{host_facts, with_causes};
+use super::{approve, host_facts, with_causes};
 use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
 use crate::flags::Flags;
@@ -126,25 +126,39 @@ enum Ran {
 
 fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     let arguments = job.flags;
-    let scene = Scene::set(
-        job.kind,
-        Purpose::Start,
-        &Flags {
-            place: &arguments.place,
-            files: Some(&arguments.files),
-            network: Some(&arguments.network),
-            environment: Some(&arguments.environment),
-            limits: Some(&arguments.limits),
-            engine: Some(&arguments.engine),
-        },
-    )?;
+    let set = || {
+        Scene::set(
+            job.kind,
+            Purpose::Start,
+            &Flags {
+                place: &arguments.place,
+                files: Some(&arguments.files),
+                network: Some(&arguments.network),
+                environment: Some(&arguments.environment),
+                limits: Some(&arguments.limits),
+                engine: Some(&arguments.engine),
+            },
+        )
+    };
+    let scene = set()?;
     // Both live as long as the process: giving them back piece by piece would be the last thing
     // between the command's end and ours.
-    let scene = ManuallyDrop::new(scene);
     if !arguments.dry_run {
         record.scene(&scene, arguments.name.as_deref(), job.command);
     }
-    let policy = ManuallyDrop::new(scene.policy()?);
+    let (scene, policy) = if arguments.request.is_used() {
+        let settled = approve::settle(scene, &set, job, &arguments.request);
+        let (scene, policy, approved) = settled.inspect_err(|_| {
+            record.because("the command asks for more than it may");
+        })?;
+        record.approved = approved;
+        (scene, policy)
+    } else {
+        let policy = scene.policy()?;
+        (scene, policy)
+    };
+    let scene = ManuallyDrop::new(scene);
+    let policy = ManuallyDrop::new(policy);
     if let Some(rules) = arguments.shell_policy {
         let judged = Judged::new(job.command, rules, &policy)?;
         let objection = judged.objection();
@@ -347,6 +361,18 @@ fn session(
     let mut front = Front::new(job.terminal, shown)?;
     let prepared =
         ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
+    let mut prepared = prepared;
+    if let Some(decider) = record.approved.decider.take() {
+        prepared = prepared.asking(decider);
+    }
+    // By now the session has a hold of its own on every path: it must be the one that was granted.
+    if let Some(moved) = record.approved.captured.iter().find(|path| !path.holds()) {
+        let source = std::io::Error::other("something else stands there now");
+        return Err(refused(
+            &format!("use {} as it was granted", moved.path()),
+            source,
+        ));
+    }
     let running = prepared.spawn()?;
     record.start(&running, job.command, &command.directory, plan);
     for group in gaps_by_reason(plan) {

@@ -7,6 +7,7 @@ use ringfence_core::origin::{BuiltIn, Located, Origin};
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{
     Access, EnvPattern, FileRule, Found, Ignored, Limits, Network, Passing, Policy, SocketGrant,
+    Unsandboxed,
 };
 use ringfence_core::settings::{GitLevel, Kind, Limit, OnGap, Preset, ShellRule, Tmp};
 use ringfence_core::text::printable;
@@ -23,10 +24,10 @@ pub(crate) fn render(policy: &Policy) -> String {
     general.located("tmp", policy.tmp());
     general.located("on_gap", policy.on_gap());
     let unsandboxed = policy.unsandboxed();
-    let answer = if unsandboxed.value {
-        "allowed"
-    } else {
-        "refused"
+    let answer = match unsandboxed.value {
+        Unsandboxed::Never => "never",
+        Unsandboxed::Ask => "ask",
+        Unsandboxed::Allowed => "allowed",
     };
     general.row(&"unsandboxed", &answer, &unsandboxed.origin);
     general.write(&mut out);
@@ -253,7 +254,7 @@ pub(crate) struct Record<'a> {
     git: &'a Located<GitLevel>,
     tmp: &'a Located<Tmp>,
     on_gap: &'a Located<OnGap>,
-    unsandboxed: &'a Located<bool>,
+    unsandboxed: &'a Located<Unsandboxed>,
     files: Files<'a>,
     network: &'a Network,
     unix_sockets: &'a [SocketGrant],

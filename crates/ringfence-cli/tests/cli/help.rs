@@ -65,6 +65,10 @@ fn a_manual_page_for_every_command() {
             "ringfence-completions.1",
             "ringfence-doctor.1",
             "ringfence-explain.1",
+            "ringfence-grants-add.1",
+            "ringfence-grants-list.1",
+            "ringfence-grants-revoke.1",
+            "ringfence-grants.1",
             "ringfence-hook-install.1",
             "ringfence-hook-uninstall.1",
             "ringfence-hook.1",
@@ -81,6 +85,7 @@ fn a_manual_page_for_every_command() {
             "ringfence-settings-show.1",
             "ringfence-settings.1",
             "ringfence-shell.1",
+            "ringfence-trust.1",
             "ringfence.1",
         ]
     );

@@ -12,6 +12,8 @@ mod explain;
 #[cfg(test)]
 mod flags;
 #[cfg(test)]
+mod grants;
+#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod hostile;

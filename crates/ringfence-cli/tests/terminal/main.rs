@@ -12,4 +12,6 @@ mod jobs;
 #[cfg(test)]
 mod programs;
 #[cfg(test)]
+mod prompt;
+#[cfg(test)]
 mod streams;

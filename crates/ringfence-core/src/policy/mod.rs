@@ -41,7 +41,7 @@ pub struct Policy {
     pub(crate) git: Located<GitLevel>,
     pub(crate) on_gap: Located<OnGap>,
     pub(crate) tmp: Located<Tmp>,
-    pub(crate) unsandboxed: Located<bool>,
+    pub(crate) unsandboxed: Located<Unsandboxed>,
     pub(crate) shell_rules: List<ShellRule>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ignored: Vec<Ignored>,
@@ -77,6 +77,18 @@ pub struct Limits {
     pub file_size: Located<Limit>,
     /// Bytes in the private temporary directories.
     pub tmp_size: Located<Limit>,
+}
+
+/// What happens to a command that asks to run outside the sandbox, strictest first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unsandboxed {
+    /// It does not run, whoever is asked.
+    Never,
+    /// Somebody is asked.
+    Ask,
+    /// It runs.
+    Allowed,
 }
 
 /// Something a user should know about how settings were understood.
@@ -172,8 +184,15 @@ impl Policy {
     }
 
     /// Whether a command that asks for it may run outside the sandbox.
-    pub fn unsandboxed(&self) -> &Located<bool> {
+    pub fn unsandboxed(&self) -> &Located<Unsandboxed> {
         &self.unsandboxed
+    }
+
+    /// A path that somebody hides, if anybody does: not a built-in list, but a file or a flag.
+    pub fn hidden_by_word(&self) -> Option<&FileRule> {
+        self.files.rules().iter().find(|rule| {
+            rule.access == Access::None && rule.origin.layer() != crate::origin::Layer::BuiltIn
+        })
     }
 
     /// What is said of shell commands before they run. The examples in them were not checked here.

@@ -181,7 +181,7 @@ fn ignored(narrow: &Policy, wide: &Policy) -> Vec<Ignored> {
     if wide.tmp.value > narrow.tmp.value {
         list(&wide.tmp.origin, format!("tmp {}", wide.tmp.value));
     }
-    if wide.unsandboxed.value && !narrow.unsandboxed.value {
+    if wide.unsandboxed.value > narrow.unsandboxed.value {
         list(&wide.unsandboxed.origin, "allow_unsandboxed".to_owned());
     }
     out

@@ -5,6 +5,7 @@
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
 mod git;
+mod grants;
 mod paths;
 mod reach;
 mod rules;
@@ -13,12 +14,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::settled::Settled;
-use super::{Access, Alias, Found, Ignored, Note, Policy, lists};
+use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::settings::{
-    ApplyTo, GitLevel, Key, Keys, Kind, List, OnGap, Os, Preset, SettingPath, Settings, Tmp,
+    ApplyTo, GitLevel, Key, Keys, Kind, List, OnGap, Os, Preset, ProjectTrust, SettingPath,
+    Settings, Tmp,
 };
 
 /// Who is calling, and from where.
@@ -74,10 +76,10 @@ pub fn resolve(
     place: &Place,
     look: &dyn Fn(&Path) -> Seen,
 ) -> Result<Policy, Vec<Complaint>> {
-    if !settings.has_project() {
+    if !settings.has_project() || settings.trust() == ProjectTrust::Trusted {
         return build(settings, place, look);
     }
-    // The project's file is the only untrusted layer there is: no file is trusted yet.
+    // The project's file is the only untrusted layer there is.
     let without = build(&settings.without_project(), place, look)?;
     let allowances = settings.shell_rules().ignored.into_iter();
     let allowances = allowances.map(|rule| Ignored {
@@ -138,7 +140,7 @@ fn build(
     let policy = Policy {
         kind: place.kind,
         project: place.project.clone(),
-        network: builder.network(&preset),
+        network: builder.granted_network(&preset),
         environment: builder.environment(&preset, &sockets),
         limits: builder.limits(),
         on_gap: builder
@@ -146,7 +148,10 @@ fn build(
             .unwrap_or_else(|| Located::built_in(OnGap::Refuse, BuiltIn::Preset(preset.value))),
         unsandboxed: builder
             .word(|keys| &keys.agent.sandbox_permissions.allow_unsandboxed)
-            .unwrap_or_else(|| Located::built_in(false, BuiltIn::Preset(preset.value))),
+            .map_or_else(
+                || Located::built_in(Unsandboxed::Ask, BuiltIn::Preset(preset.value)),
+                |written| Located::new(written.value.0, written.origin),
+            ),
         preset,
         files,
         aliases: std::mem::take(&mut builder.aliases),
@@ -256,8 +261,12 @@ impl Builder<'_> {
     }
 }
 
-/// How much git metadata may be used.
+/// How much git metadata may be used, with what was granted.
 fn git(settings: &Settings, place: &Place, preset: Preset) -> Located<GitLevel> {
+    grants::granted_git(settings, written_git(settings, place, preset))
+}
+
+fn written_git(settings: &Settings, place: &Place, preset: Preset) -> Located<GitLevel> {
     if preset == Preset::Track {
         return Located::built_in(GitLevel::Full, BuiltIn::Preset(Preset::Track));
     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::files::FileRule;
+use super::files::{Access, FileRule};
 use crate::origin::{BuiltIn, Layer, Origin};
 use crate::path::AbsPath;
 
@@ -43,6 +43,21 @@ impl Settled {
             *known = rule;
         }
         contradiction.map_or(Ok(()), Err)
+    }
+
+    /// Gives more access to some of them, by somebody's word.
+    pub(super) fn raise(
+        &mut self,
+        access: Access,
+        origin: &Origin,
+        which: impl Fn(&FileRule) -> bool,
+    ) {
+        for rule in self.rules.iter_mut().filter(|rule| which(rule)) {
+            if rule.access < access {
+                rule.access = access;
+                rule.origin = origin.clone();
+            }
+        }
     }
 
     /// The rules that cover a path, nearest last.
@@ -90,7 +105,7 @@ fn contradicts(known: &FileRule, new: &FileRule) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Access, Content, Found};
+    use crate::policy::{Content, Found};
     use proptest::prelude::*;
 
     fn rule(access: Access, origin: Origin) -> FileRule {

@@ -14,7 +14,7 @@ use super::shell::ShellRule;
 use super::values::{ApplyTo, GitLevel, Limit, NetworkMode, OnGap, Os, Preset, Tmp, Unit};
 use crate::host::HostPattern;
 use crate::origin::Source;
-use crate::policy::EnvPattern;
+use crate::policy::{EnvPattern, Unsandboxed};
 use crate::problem::{Problem, Severity};
 use crate::settings::read::Base;
 
@@ -115,8 +115,41 @@ section! {
         write_paths: Key<List<AbsoluteSettingPath>>,
         /// Every path that is not hidden or protected may be written.
         allow_fs_write_all: Key<bool>,
-        /// A command that asks for it may run outside the sandbox.
-        allow_unsandboxed: Key<bool>,
+        /// A command that asks for it may run outside the sandbox. `"never"` forbids it, whoever
+        /// is asked.
+        allow_unsandboxed: Key<AllowUnsandboxed>,
+    }
+}
+
+/// `true`, `false` or `"never"`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AllowUnsandboxed(pub Unsandboxed);
+
+impl Readable for AllowUnsandboxed {
+    fn read(value: &Value<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match value {
+            Value::BooleanLit(literal) if literal.value => Some(Self(Unsandboxed::Allowed)),
+            Value::BooleanLit(_) => Some(Self(Unsandboxed::Ask)),
+            Value::StringLit(literal) if literal.value == "never" => Some(Self(Unsandboxed::Never)),
+            other => {
+                reader.wrong_type(other, "`true`, `false` or `\"never\"`");
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for AllowUnsandboxed {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AllowUnsandboxed".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "enum": [true, false, "never"] })
     }
 }
 

@@ -3,6 +3,7 @@
 //! Settings are layers of [`Keys`], weakest first, each value with its origin. Nothing is merged
 //! here: what layers mean together is decided once, in [`crate::policy::resolve`].
 
+pub mod edit;
 mod keys;
 mod read;
 mod schema;
@@ -10,9 +11,9 @@ mod shell;
 mod values;
 
 pub use keys::{
-    Agent, Bytes, Count, Env, Keys, Limits, Network, ProjectName, Protect, Sandbox,
-    SandboxPermissions, Seconds, Secrets, SettingsFile, Shell, SocketName, SystemPaths, Terminal,
-    has_errors,
+    Agent, AllowUnsandboxed, Bytes, Count, Env, Keys, Limits, Network, ProjectName, Protect,
+    Sandbox, SandboxPermissions, Seconds, Secrets, SettingsFile, Shell, SocketName, SystemPaths,
+    Terminal, has_errors,
 };
 pub use read::{AbsoluteSettingPath, Base, Key, LARGEST_FILE, List, SettingPath, Variables};
 pub use schema::schema;
@@ -22,12 +23,26 @@ pub use values::{
     UnknownWord, Word,
 };
 
-use crate::origin::Layer;
+use crate::origin::{Layer, Located, Origin};
+use crate::permission::{Permission, Permissions};
+use crate::request::Scope;
+
+/// What a project's file may do.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ProjectTrust {
+    /// Take away, and never add.
+    #[default]
+    NarrowsOnly,
+    /// What any other layer may: the user has seen exactly this content.
+    Trusted,
+}
 
 /// All that was written, weakest layer first.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     layers: Vec<(Layer, Keys)>,
+    grants: Vec<Located<Permission>>,
+    trust: ProjectTrust,
 }
 
 impl Settings {
@@ -44,9 +59,42 @@ impl Settings {
         self
     }
 
+    /// Adds what somebody who was asked has granted.
+    #[must_use]
+    pub fn granting(mut self, permissions: &Permissions, scope: Scope) -> Self {
+        let origin = Origin::Grant { scope };
+        let granted = permissions.iter().cloned();
+        let granted = granted.map(|permission| Located::new(permission, origin.clone()));
+        self.grants.extend(granted);
+        self
+    }
+
+    /// What somebody who was asked has granted, in the order in which it came.
+    pub fn grants(&self) -> &[Located<Permission>] {
+        &self.grants
+    }
+
+    /// Says how far the project's file is trusted.
+    #[must_use]
+    pub fn trusting(mut self, trust: ProjectTrust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// How far the project's file is trusted.
+    pub fn trust(&self) -> ProjectTrust {
+        self.trust
+    }
+
     /// The layers, weakest first.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = &Keys> {
         self.layers.iter().map(|(_, keys)| keys)
+    }
+
+    /// What one layer says, in the order in which it came.
+    pub fn layers_of(&self, layer: Layer) -> impl Iterator<Item = &Keys> {
+        let layers = self.layers.iter();
+        layers.filter_map(move |(known, keys)| (*known == layer).then_some(keys))
     }
 
     /// The same without what the project's file says.
@@ -58,6 +106,8 @@ impl Settings {
                 .filter(|(layer, _)| *layer != Layer::Project)
                 .cloned()
                 .collect(),
+            grants: self.grants.clone(),
+            trust: self.trust,
         }
     }
 

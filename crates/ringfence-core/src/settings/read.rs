@@ -3,6 +3,7 @@
 //! Reading opens nothing. Relative paths are joined to the directory of the file that names
 //! them; `~`, `$HOME` and `$PROJECT` are replaced here, once, and never again.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -33,6 +34,29 @@ pub struct Base {
     pub project: Option<PathBuf>,
 }
 
+/// What may be written besides plain JSON: comments and trailing commas.
+pub(super) fn strict() -> ParseOptions {
+    ParseOptions {
+        allow_bare_decimal_point_numbers: false,
+        allow_comments: true,
+        allow_extended_string_escapes: false,
+        allow_hexadecimal_numbers: false,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_non_finite_numbers: false,
+        allow_single_quoted_strings: false,
+        allow_trailing_commas: true,
+        allow_unary_plus_numbers: false,
+    }
+}
+
+/// Some editors start a file with a mark that says it is Unicode. The parser does not know it; as
+/// blanks of the same length it moves nothing.
+pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
+    text.strip_prefix('\u{feff}')
+        .map_or(Cow::Borrowed(text), |rest| format!("   {rest}").into())
+}
+
 /// Parses a text and hands the top-level object to `read`.
 pub(super) fn parse_object<'a>(
     source: &'a Source,
@@ -47,31 +71,13 @@ pub(super) fn parse_object<'a>(
             "too large",
         )];
     }
-    let strict = ParseOptions {
-        allow_bare_decimal_point_numbers: false,
-        allow_comments: true,
-        allow_extended_string_escapes: false,
-        allow_hexadecimal_numbers: false,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_non_finite_numbers: false,
-        allow_single_quoted_strings: false,
-        allow_trailing_commas: true,
-        allow_unary_plus_numbers: false,
-    };
     let mut reader = Reader {
         source,
         base,
         cursor: Cell::default(),
         problems: Vec::new(),
     };
-    // Some editors start a file with a mark that says it is Unicode. The parser does not know it;
-    // as blanks of the same length it moves nothing.
-    let unmarked = text
-        .strip_prefix('\u{feff}')
-        .map(|rest| format!("   {rest}"));
-    let text = unmarked.as_deref().unwrap_or(text);
-    match parse_to_ast(text, &CollectOptions::default(), &strict) {
+    match parse_to_ast(&unmarked(text), &CollectOptions::default(), &strict()) {
         Err(error) => {
             let range = error.range();
             let message = lower_first(&error.kind().to_string());
@@ -448,7 +454,7 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Located<T> {
         T::inline_schema()
     }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         T::schema_name()
     }
 
@@ -462,7 +468,7 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Key<T> {
         true
     }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         Option::<T>::schema_name()
     }
 

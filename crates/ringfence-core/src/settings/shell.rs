@@ -172,6 +172,7 @@ impl super::Settings {
             let written = keys.shell.rules.written().into_iter();
             for rule in written.flat_map(|list| &list.value) {
                 let widens = *layer == crate::origin::Layer::Project
+                    && self.trust == super::ProjectTrust::NarrowsOnly
                     && rule.value.action == ShellAction::Allow;
                 let list = if widens {
                     &mut out.ignored

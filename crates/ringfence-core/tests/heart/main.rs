@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod carried;
 #[cfg(test)]
+mod granting;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod narrowing;

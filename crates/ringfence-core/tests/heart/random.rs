@@ -5,9 +5,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use ringfence_core::origin::{Layer, Origin};
 use ringfence_core::path::AbsPath;
+use ringfence_core::policy::Unsandboxed;
 use ringfence_core::settings::{
-    AbsoluteSettingPath, ApplyTo, Bytes, Count, GitLevel, Keys, Kind, Limit, NetworkMode, OnGap,
-    Preset, ProjectName, Seconds, SettingPath, Settings, SocketName, Tmp, Word,
+    AbsoluteSettingPath, AllowUnsandboxed, ApplyTo, Bytes, Count, GitLevel, Keys, Kind, Limit,
+    NetworkMode, OnGap, Preset, ProjectName, Seconds, SettingPath, Settings, SocketName, Tmp, Word,
 };
 
 use crate::world::{World, path as abs};
@@ -99,7 +100,7 @@ pub(crate) enum Edit {
     Socket,
     SystemPaths(u8, Vec<&'static str>),
     Tmp(Tmp),
-    Unsandboxed(bool),
+    Unsandboxed(Unsandboxed),
     Variable(&'static str),
     Write(&'static str),
     WriteAll(bool),
@@ -141,7 +142,12 @@ fn edit() -> impl Strategy<Value = Edit> {
         word().prop_map(Edit::ApplyTo),
         any::<bool>().prop_map(Edit::Enabled),
         word().prop_map(Edit::OnGap),
-        any::<bool>().prop_map(Edit::Unsandboxed),
+        prop_oneof![
+            Just(Unsandboxed::Never),
+            Just(Unsandboxed::Ask),
+            Just(Unsandboxed::Allowed)
+        ]
+        .prop_map(Edit::Unsandboxed),
         select(&VARIABLES[..]).prop_map(Edit::Variable),
         vec(select(&VARIABLES[..]), 0..4).prop_map(Edit::AllowedVariables),
         (select(&VARIABLES[..]), any::<bool>()).prop_map(|(name, one)| Edit::Set(name, one)),
@@ -212,7 +218,11 @@ impl Edit {
                 }
             }
             Self::Tmp(tmp) => keys.tmp.set(tmp, origin),
-            Self::Unsandboxed(yes) => permissions.allow_unsandboxed.set(yes, origin),
+            Self::Unsandboxed(answer) => {
+                permissions
+                    .allow_unsandboxed
+                    .set(AllowUnsandboxed(answer), origin);
+            }
             Self::Variable(name) => keys.env.allow.push(name.parse().unwrap(), origin),
             Self::Write(at) => sandbox.additional_read_write_paths.push(path(at), origin),
             Self::WriteAll(yes) => permissions.allow_fs_write_all.set(yes, origin),

@@ -233,12 +233,7 @@ impl Builder<'_> {
         }
         if self.place.kind == Kind::Tool {
             for entry in self.entries(|keys| &keys.agent.sandbox_permissions.write_paths) {
-                self.rule(
-                    &entry.value.0,
-                    Access::Write,
-                    entry.origin,
-                    OnAbsent::Complain,
-                );
+                self.granted_rule(&entry.value.0, entry.origin);
             }
             let all = self.word(|keys| &keys.agent.sandbox_permissions.allow_fs_write_all);
             if let Some(all) = all.filter(|all| all.value) {

@@ -135,6 +135,7 @@ impl Builder<'_> {
             self.preset_paths();
             self.project_paths(git);
             self.additional_paths();
+            self.granted_paths();
             self.hidden_project();
         }
         let rules = std::mem::take(&mut self.settled).into_rules();

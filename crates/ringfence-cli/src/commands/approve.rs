@@ -1,0 +1,424 @@
+//! What a run asks for, who is asked, and what is done with the answer.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringfence::approve::bound::{Captured, bind};
+use ringfence::approve::live::LiveDecider;
+use ringfence::approve::program::{ByCommand, OverDescriptor};
+use ringfence::approve::terminal::Terminal;
+use ringfence::approve::{Approver, AskError, Question};
+use ringfence::grants::always::Always;
+use ringfence::grants::threads::{ThreadId, Threads};
+use ringfence::launch::Decider;
+use ringfence::place::Surroundings;
+use ringfence_core::origin::{Layer, Origin};
+use ringfence_core::path::AbsPath;
+use ringfence_core::permission::{Permission, Permissions};
+use ringfence_core::policy::{Policy, Seen};
+use ringfence_core::request::{Answer, Request, Scope};
+use ringfence_core::settings::{Keys, Preset};
+use ringfence_core::text::printable_path;
+
+use super::grants::command_to_paste;
+use super::run::Job;
+use super::with_causes;
+use crate::asking::{RequestFlags, WantedFlags};
+use crate::exit::Exit;
+use crate::load::Scene;
+use crate::output::{complain, tell, visible};
+
+/// How often somebody is asked about one command that keeps changing.
+const MOST_ASKED: usize = 3;
+
+/// What came of asking.
+#[derive(Default)]
+pub(crate) struct Approved {
+    /// Paths that were granted, held open until the session has its own hold of them.
+    pub(crate) captured: Vec<Captured>,
+    /// Who is asked about hosts while the command runs.
+    pub(crate) decider: Option<Arc<dyn Decider>>,
+}
+
+impl std::fmt::Debug for Approved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Approved")
+            .field("captured", &self.captured)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The policy of a run with everything that was granted for it, before or now.
+pub(super) fn settle(
+    mut scene: Scene,
+    again: &dyn Fn() -> Result<Scene, Exit>,
+    job: &Job<'_>,
+    flags: &RequestFlags,
+) -> Result<(Scene, Policy, Approved), Exit> {
+    let mut approver = approver(flags)?;
+    for _ in 0..MOST_ASKED {
+        let (request, paths) = request(flags, &scene)?;
+        let standing = standing(&mut scene, flags.thread.as_ref())?;
+        let policy = scene.policy()?;
+        let missing = request.unanswered(&policy, &standing);
+        if missing.is_empty() {
+            return finish(scene, job, flags, &request, approver, Vec::new());
+        }
+        refuse_forbidden(&missing, &policy, &scene, flags.thread.as_ref())?;
+        refuse_in_vain(&missing, again, flags)?;
+        let directory = scene.surroundings.current.as_path().to_owned();
+        let binding = bind(job.command, &directory, &policy, &missing.permissions);
+        let captured = Captured::all(&missing.permissions).map_err(|path| {
+            complain(&format!("{path} is a link, or is gone"), None);
+            Exit::Refused
+        })?;
+        let question = Question {
+            binding,
+            command: job.command,
+            directory: &directory,
+            request: &missing,
+            paths: &paths,
+            thread: flags.thread.as_ref(),
+            longest: missing.longest(&policy),
+        };
+        let answer = match &mut approver {
+            Some(approver) => approver.ask(&question),
+            None => Err(AskError::Nobody),
+        };
+        let scope = match answer {
+            Ok(Answer::Allow(scope)) => scope,
+            Ok(Answer::Deny(scope)) => {
+                deny(&scene.surroundings, flags.thread.as_ref(), scope, &missing)?;
+                return Err(denied(&missing, "the answer was no", flags));
+            }
+            Err(error) => return Err(denied(&missing, &error.to_string(), flags)),
+        };
+        // Everything is looked at once more: the answer was for what was shown.
+        scene = again()?;
+        let (same, _) = self::request(flags, &scene)?;
+        self::standing(&mut scene, flags.thread.as_ref())?;
+        let now = bind(
+            job.command,
+            &directory,
+            &scene.policy()?,
+            &missing.permissions,
+        );
+        if same != request || now != binding || !captured.iter().all(Captured::holds) {
+            tell(
+                "ringfence: something changed while you were asked, so the answer does not count\n",
+            );
+            scene = again()?;
+            continue;
+        }
+        keep(
+            &scene.surroundings,
+            flags.thread.as_ref(),
+            scope,
+            &missing.permissions,
+        )?;
+        scene.loaded.grant(&missing.permissions, scope);
+        tell(&visible(&format!(
+            "ringfence: granted {scope}: {}\n",
+            listed(&missing.permissions)
+        )));
+        return finish(scene, job, flags, &request, approver, captured);
+    }
+    complain("the command changed each time somebody was asked", None);
+    Err(Exit::Refused)
+}
+
+fn finish(
+    mut scene: Scene,
+    job: &Job<'_>,
+    flags: &RequestFlags,
+    request: &Request,
+    approver: Option<Box<dyn Approver>>,
+    captured: Vec<Captured>,
+) -> Result<(Scene, Policy, Approved), Exit> {
+    if request.permissions.contains(&Permission::Unsandboxed) {
+        let mut keys = Keys::default();
+        let scope = Scope::Once;
+        keys.preset.set(Preset::Track, Origin::Grant { scope });
+        keys.terminal
+            .sandbox
+            .enabled
+            .set(true, Origin::Grant { scope });
+        scene.loaded.add(Layer::Flag, keys);
+        tell("ringfence: this command runs OUTSIDE the sandbox, only tracked\n");
+    }
+    let policy = scene.policy()?;
+    let by_program = flags.approve_fd.is_some() || flags.approve_cmd.is_some();
+    let decider = approver.filter(|_| by_program).map(|approver| {
+        let surroundings = scene.surroundings.clone();
+        let thread = flags.thread.clone();
+        let kept = flags.thread.clone();
+        let keep = move |scope, permissions: &Permissions| {
+            keep(&surroundings, kept.as_ref(), scope, permissions).is_ok()
+        };
+        let decider: Arc<dyn Decider> = Arc::new(LiveDecider {
+            approver: Mutex::new(approver),
+            command: job.command.to_vec(),
+            directory: scene.surroundings.current.as_path().to_owned(),
+            policy: policy.clone(),
+            thread,
+            keep: Box::new(keep),
+        });
+        decider
+    });
+    let approved = Approved { captured, decider };
+    Ok((scene, policy, approved))
+}
+
+/// Who is asked: a program if one was named, else whoever sits at the terminal.
+fn approver(flags: &RequestFlags) -> Result<Option<Box<dyn Approver>>, Exit> {
+    let patience = Duration::from_secs(flags.approve_timeout);
+    if let Some(number) = flags.approve_fd {
+        let over = OverDescriptor::inherited(number, patience).map_err(|error| {
+            complain(
+                &format!("--approve-fd {number} cannot be used: {error}"),
+                None,
+            );
+            Exit::Refused
+        })?;
+        return Ok(Some(Box::new(over)));
+    }
+    if let Some(command) = &flags.approve_cmd {
+        return Ok(Some(Box::new(ByCommand::new(command, patience))));
+    }
+    if flags.no_prompt {
+        return Ok(None);
+    }
+    Ok(Terminal::open(patience)
+        .ok()
+        .map(|terminal| Box::new(terminal) as Box<dyn Approver>))
+}
+
+/// What is asked for, with every path where it leads.
+fn request(
+    flags: &RequestFlags,
+    scene: &Scene,
+) -> Result<(Request, Vec<(PathBuf, AbsPath)>), Exit> {
+    let mut links = Vec::new();
+    let WantedFlags {
+        request_host,
+        request_all_hosts,
+        request_git,
+        request_write,
+        request_write_all,
+        request_unsandboxed,
+    } = &flags.wanted;
+    let mut permissions = Permissions::new();
+    for path in request_write {
+        let asked = scene.surroundings.current.as_path().join(path);
+        let canonical = existing(&asked, scene)?;
+        if canonical.as_path() != asked {
+            links.push((path.clone(), canonical.clone()));
+        }
+        permissions.insert(Permission::Write(canonical));
+    }
+    for host in request_host {
+        permissions.insert(Permission::Host(host.clone()));
+    }
+    for (wanted, permission) in [
+        (*request_all_hosts, Permission::AnyHost),
+        (*request_write_all, Permission::WriteAll),
+        (*request_unsandboxed, Permission::Unsandboxed),
+    ] {
+        if wanted {
+            permissions.insert(permission);
+        }
+    }
+    if let Some(level) = request_git {
+        permissions.insert(Permission::Git(*level));
+    }
+    let reason = flags.reason.clone();
+    Ok((
+        Request {
+            permissions,
+            reason,
+        },
+        links,
+    ))
+}
+
+/// Where a path leads, if something is there and its name can be written down.
+pub(super) fn existing(path: &Path, scene: &Scene) -> Result<AbsPath, Exit> {
+    let shown = printable_path(path);
+    let refused = |why: String| {
+        complain(&why, None);
+        Exit::Usage
+    };
+    let canonical = match scene.lookout.look(path) {
+        Seen::At(canonical, _) => canonical,
+        Seen::Absent => return Err(refused(format!("{shown} does not exist"))),
+        Seen::Unreadable(why) => {
+            return Err(refused(format!("{shown} cannot be looked up: {why}")));
+        }
+    };
+    if canonical.as_path().to_str().is_none() {
+        return Err(refused(format!(
+            "{shown} is not text, and so cannot be granted"
+        )));
+    }
+    Ok(canonical)
+}
+
+/// Lets in what the thread was granted before; paths only as far as they are what they were.
+fn standing(scene: &mut Scene, thread: Option<&ThreadId>) -> Result<Permissions, Exit> {
+    let Some((id, threads)) = thread.zip(threads(&scene.surroundings)) else {
+        return Ok(Permissions::new());
+    };
+    let kept = threads.read(id).map_err(|error| {
+        complain(&with_causes(&error), Some(&error.help()));
+        Exit::Refused
+    })?;
+    let mut standing = Permissions::new();
+    for permission in &kept.permissions() {
+        if let Permission::Write(path) = permission {
+            let what = match scene.lookout.look(path.as_path()) {
+                Seen::At(canonical, _) if canonical == *path => None,
+                Seen::At(canonical, _) => Some(format!("it now leads to {canonical}")),
+                Seen::Absent => Some("it is gone".to_owned()),
+                Seen::Unreadable(why) => Some(why),
+            };
+            if let Some(what) = what {
+                tell(&visible(&format!(
+                    "ringfence: the grant to write {path} does not count: {what}\n"
+                )));
+                continue;
+            }
+        }
+        standing.insert(permission.clone());
+    }
+    scene.loaded.grant(&standing, Scope::Thread);
+    Ok(standing)
+}
+
+fn refuse_forbidden(
+    missing: &Request,
+    policy: &Policy,
+    scene: &Scene,
+    thread: Option<&ThreadId>,
+) -> Result<(), Exit> {
+    if let Err(forbidden) = missing.check(policy) {
+        complain(&forbidden.to_string(), None);
+        return Err(Exit::Refused);
+    }
+    let Some((id, threads)) = thread.zip(threads(&scene.surroundings)) else {
+        return Ok(());
+    };
+    let kept = threads.read(id).unwrap_or_default();
+    if let Some(denied) = kept.refused(&missing.permissions) {
+        let help = "`ringfence grants list` shows it, `ringfence grants revoke` takes it back";
+        complain(&format!("this thread was told not to {denied}"), Some(help));
+        return Err(Exit::Refused);
+    }
+    Ok(())
+}
+
+/// Nobody is asked for what would not hold anyway.
+fn refuse_in_vain(
+    missing: &Request,
+    again: &dyn Fn() -> Result<Scene, Exit>,
+    flags: &RequestFlags,
+) -> Result<(), Exit> {
+    let mut trial = again()?;
+    standing(&mut trial, flags.thread.as_ref())?;
+    trial.loaded.grant(&missing.permissions, Scope::Once);
+    let policy = trial.policy()?;
+    let outside = [Permission::Unsandboxed].into_iter().collect();
+    let still = missing.unanswered(&policy, &outside);
+    if let Some(permission) = still.permissions.iter().next() {
+        let what = format!("nobody can grant this here: {permission}");
+        complain(
+            &what,
+            Some(
+                "a flag, a variable or a rule for exactly this says otherwise; see `ringfence explain`",
+            ),
+        );
+        return Err(Exit::Refused);
+    }
+    Ok(())
+}
+
+fn threads(surroundings: &Surroundings) -> Option<Threads> {
+    surroundings.threads().map(Threads::new)
+}
+
+/// The user's settings, for writing to.
+pub(super) fn always(surroundings: &Surroundings) -> Option<Always> {
+    let file = surroundings.user_settings()?;
+    let state = surroundings.state.as_ref()?;
+    Some(Always::new(&file, state, surroundings.home.as_ref()))
+}
+
+fn keep(
+    surroundings: &Surroundings,
+    thread: Option<&ThreadId>,
+    scope: Scope,
+    permissions: &Permissions,
+) -> Result<(), Exit> {
+    let kept = match scope {
+        Scope::Once => return Ok(()),
+        Scope::Thread => thread.zip(threads(surroundings)).map(|(id, threads)| {
+            threads
+                .grant(id, permissions)
+                .map_err(|error| with_causes(&error))
+        }),
+        Scope::Always => always(surroundings).map(|always| {
+            always
+                .grant(permissions)
+                .map_err(|error| with_causes(&error))
+        }),
+    };
+    match kept {
+        Some(Ok(())) => Ok(()),
+        Some(Err(why)) => {
+            complain(&format!("the answer could not be kept: {why}"), None);
+            Err(Exit::Refused)
+        }
+        None => {
+            complain("there is no place to keep the answer: set HOME", None);
+            Err(Exit::Refused)
+        }
+    }
+}
+
+fn deny(
+    surroundings: &Surroundings,
+    thread: Option<&ThreadId>,
+    scope: Scope,
+    missing: &Request,
+) -> Result<(), Exit> {
+    let kept = thread
+        .zip(threads(surroundings))
+        .filter(|_| scope != Scope::Once);
+    let Some((id, threads)) = kept else {
+        return Ok(());
+    };
+    threads.deny(id, &missing.permissions).map_err(|error| {
+        complain(&with_causes(&error), Some(&error.help()));
+        Exit::Refused
+    })
+}
+
+/// Says what would have been needed, for people and for programs.
+fn denied(missing: &Request, why: &str, flags: &RequestFlags) -> Exit {
+    let needed = serde_json::to_string(missing).unwrap_or_default();
+    let paste = command_to_paste(&missing.permissions, flags.thread.as_ref());
+    complain(
+        &format!(
+            "the command asks for more than it may, and {why}: {}",
+            listed(&missing.permissions)
+        ),
+        Some(&format!("to grant it: {paste}")),
+    );
+    tell(&visible(&format!("ringfence: needed {needed}\n")));
+    Exit::Refused
+}
+
+pub(super) fn listed(permissions: &Permissions) -> String {
+    let each: Vec<String> = permissions.iter().map(ToString::to_string).collect();
+    each.join(", ")
+}

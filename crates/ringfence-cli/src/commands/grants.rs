@@ -1,0 +1,276 @@
+//! `ringfence grants`.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ringfence::grants::threads::{Kept, ThreadId, Threads};
+use ringfence_core::origin::{Layer, Origin};
+use ringfence_core::permission::{Permission, Permissions};
+use ringfence_core::settings::{GitLevel, Kind};
+use serde::Serialize;
+
+use super::approve::{always, existing};
+use super::with_causes;
+use crate::args::PlaceFlags;
+use crate::asking::{GrantChange, GrantsCommand};
+use crate::exit::Exit;
+use crate::flags::Flags;
+use crate::load::{Purpose, Scene};
+use crate::output::{answer, answer_json, complain};
+use crate::print::verdict::shell_word;
+
+pub(super) fn run(command: &GrantsCommand) -> Result<Exit, Exit> {
+    match command {
+        GrantsCommand::List { json } => list(*json),
+        GrantsCommand::Add(change) => add(change),
+        GrantsCommand::Revoke(change) => revoke(change),
+    }
+}
+
+fn scene() -> Result<Scene, Exit> {
+    let place = PlaceFlags::default();
+    let flags = Flags {
+        place: &place,
+        files: None,
+        network: None,
+        environment: None,
+        limits: None,
+        engine: None,
+    };
+    Scene::set(Kind::Tool, Purpose::Answer, &flags)
+}
+
+/// One grant, as programs read it.
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    permission: Permission,
+    scope: &'static str,
+    answer: &'static str,
+    origin: String,
+    /// Seconds; settings do not say when they were written.
+    age: Option<u64>,
+}
+
+fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
+    let mut rows = Vec::new();
+    // The user's own layer alone: what the settings grant to every command.
+    let user = scene.loaded.settings().layers_of(Layer::User);
+    for keys in user {
+        let written = &keys.agent.sandbox_permissions;
+        let mut push = |permission, origin: &Origin| {
+            rows.push(Row {
+                permission,
+                scope: "always",
+                answer: "allow",
+                origin: origin.to_string(),
+                age: None,
+            });
+        };
+        for host in written
+            .network_hosts
+            .written()
+            .iter()
+            .flat_map(|list| &list.value)
+        {
+            push(Permission::Host(host.value.clone()), &host.origin);
+        }
+        for path in written
+            .write_paths
+            .written()
+            .iter()
+            .flat_map(|list| &list.value)
+        {
+            if let Ok(known) = ringfence_core::path::AbsPath::lexical(&path.value.0) {
+                push(Permission::Write(known), &path.origin);
+            }
+        }
+        for (key, permission) in [
+            (&written.allow_all_hosts, Permission::AnyHost),
+            (&written.allow_git_access, Permission::Git(GitLevel::Write)),
+            (&written.allow_fs_write_all, Permission::WriteAll),
+        ] {
+            if let Some(yes) = key.written().filter(|written| written.value) {
+                push(permission, &yes.origin);
+            }
+        }
+        if let Some(answer) = written.allow_unsandboxed.written()
+            && answer.value.0 == ringfence_core::policy::Unsandboxed::Allowed
+        {
+            push(Permission::Unsandboxed, &answer.origin);
+        }
+        if let Some(level) = keys.git.written() {
+            push(Permission::Git(level.value), &level.origin);
+        }
+    }
+    let Some(threads) = scene.surroundings.threads().map(Threads::new) else {
+        return Ok(rows);
+    };
+    let all = threads.all().map_err(|error| {
+        complain(&with_causes(&error), Some(&error.help()));
+        Exit::Refused
+    })?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    for thread in all {
+        let each = |answer: &'static str, kept: &Kept| Row {
+            permission: kept.permission.clone(),
+            scope: "thread",
+            answer,
+            origin: format!("thread {}", thread.thread),
+            age: Some(now.saturating_sub(kept.given)),
+        };
+        rows.extend(thread.granted.iter().map(|kept| each("allow", kept)));
+        rows.extend(thread.denied.iter().map(|kept| each("deny", kept)));
+    }
+    Ok(rows)
+}
+
+fn list(json: bool) -> Result<Exit, Exit> {
+    let rows = rows(&scene()?)?;
+    if json {
+        return Ok(answer_json(&rows));
+    }
+    let mut out = String::new();
+    for row in &rows {
+        let age = row
+            .age
+            .map(|age| format!(", {}", since(age)))
+            .unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{}: {} ({}{age})",
+            row.answer, row.permission, row.origin
+        );
+    }
+    if rows.is_empty() {
+        out.push_str("nothing is granted\n");
+    }
+    Ok(answer(&out))
+}
+
+fn since(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} seconds ago"),
+        120..=7199 => format!("{} minutes ago", seconds / 60),
+        7200..=172_799 => format!("{} hours ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+fn add(change: &GrantChange) -> Result<Exit, Exit> {
+    let scene = scene()?;
+    let mut permissions = named(change);
+    for path in &change.write {
+        let path = existing(&scene.surroundings.current.as_path().join(path), &scene)?;
+        permissions.insert(Permission::Write(path));
+    }
+    let kept = if let Some(id) = &change.thread {
+        let granted = threads(&scene)?.grant(id, &permissions);
+        granted.map_err(|error| with_causes(&error))
+    } else {
+        let always = always(&scene.surroundings).ok_or_else(homeless)?;
+        let granted = always.grant(&permissions);
+        granted.map_err(|error| with_causes(&error))
+    };
+    kept.map(|()| Exit::Success).map_err(|why| {
+        complain(&why, None);
+        Exit::Refused
+    })
+}
+
+fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
+    let scene = scene()?;
+    let mut permissions: Vec<Permission> = named(change).iter().cloned().collect();
+    for path in &change.write {
+        // It may be gone, or a link by now: the name that was granted is what counts.
+        let path = scene.surroundings.current.as_path().join(path);
+        let path = ringfence_core::path::AbsPath::lexical(path).map_err(|error| {
+            complain(&error.to_string(), None);
+            Exit::Usage
+        })?;
+        permissions.push(Permission::Write(path));
+    }
+    let mut done = Exit::Success;
+    for permission in permissions {
+        let revoked = if let Some(id) = &change.thread {
+            let revoked = threads(&scene)?.revoke(id, &permission);
+            revoked.map_err(|error| with_causes(&error))
+        } else {
+            let always = always(&scene.surroundings).ok_or_else(homeless)?;
+            let revoked = always.revoke(&permission);
+            revoked.map_err(|error| with_causes(&error))
+        };
+        match revoked {
+            Ok(true) => {}
+            Ok(false) => {
+                complain(&format!("this was not granted: {permission}"), None);
+                done = Exit::No;
+            }
+            Err(why) => {
+                complain(&why, None);
+                return Err(Exit::Refused);
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Everything but paths, which have to be looked up.
+fn named(change: &GrantChange) -> Permissions {
+    let mut permissions = Permissions::new();
+    for host in &change.host {
+        permissions.insert(Permission::Host(host.clone()));
+    }
+    for (wanted, permission) in [
+        (change.all_hosts, Permission::AnyHost),
+        (change.write_all, Permission::WriteAll),
+        (change.unsandboxed, Permission::Unsandboxed),
+    ] {
+        if wanted {
+            permissions.insert(permission);
+        }
+    }
+    if let Some(level) = change.git {
+        permissions.insert(Permission::Git(level));
+    }
+    permissions
+}
+
+fn threads(scene: &Scene) -> Result<Threads, Exit> {
+    scene
+        .surroundings
+        .threads()
+        .map(Threads::new)
+        .ok_or_else(homeless)
+}
+
+fn homeless() -> Exit {
+    complain("there is no place to keep grants: HOME is not set", None);
+    Exit::Refused
+}
+
+/// The command that would grant this.
+pub(super) fn command_to_paste(permissions: &Permissions, thread: Option<&ThreadId>) -> String {
+    let mut out = String::from("ringfence grants add");
+    for permission in permissions {
+        let _ = match permission {
+            Permission::AnyHost => write!(out, " --all-hosts"),
+            Permission::Git(level) => write!(out, " --git {level}"),
+            Permission::Host(pattern) => {
+                write!(out, " --host {}", shell_word(pattern.to_string().as_ref()))
+            }
+            Permission::Unsandboxed => write!(out, " --unsandboxed"),
+            Permission::Write(path) => {
+                write!(out, " --write {}", shell_word(path.as_path().as_os_str()))
+            }
+            Permission::WriteAll => write!(out, " --write-all"),
+            Permission::Fallback => Ok(()),
+        };
+    }
+    if let Some(thread) = thread {
+        let _ = write!(out, " --thread {}", shell_word(thread.to_string().as_ref()));
+    }
+    out
+}

@@ -1,0 +1,395 @@
+//! Requests, answers, grants and trust, as users and programs meet them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::world::{Ran, World};
+
+/// A program that answers with one word, and keeps what it was asked.
+fn answering(world: &World, word: &str) -> String {
+    let script = format!(
+        "#!/bin/sh\nread -r question\nprintf '%s\\n' \"$question\" >> {0}/asked\nid=${{question#*\\\"id\\\":\\\"}}; id=${{id%%\\\"*}}\nbinding=${{question#*\\\"binding\\\":\\\"}}; binding=${{binding%%\\\"*}}\nprintf '{{\"version\":1,\"id\":\"%s\",\"binding\":\"%s\",\"answer\":\"{word}\"}}\\n' \"$id\" \"$binding\"\n",
+        world.root().display()
+    );
+    let path = world.write(format!("answer-{word}"), script);
+    format!("/bin/sh {}", path.display())
+}
+
+fn questions(world: &World) -> Vec<Value> {
+    let text = fs::read_to_string(world.root().join("asked")).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Tries to write into `outside`, which is not part of the project.
+fn try_writing(world: &World, flags: &[&str]) -> Ran {
+    let outside = world.home().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    let mut all = vec!["run", "--no-prompt"];
+    all.extend(flags);
+    let touch = format!("touch {}/made", outside.display());
+    all.extend(["--", "/bin/sh", "-c", &touch]);
+    world.run(&all)
+}
+
+fn made(world: &World) -> bool {
+    world.home().join("outside/made").is_file()
+}
+
+#[test]
+fn without_anybody_to_ask_the_answer_is_no_and_says_what_was_needed() {
+    let world = World::new();
+    let control = try_writing(&world, &[]);
+    assert_ne!(control.code, Some(0), "it must need the grant");
+    let ran = try_writing(
+        &world,
+        &["--request-write", "../outside", "--request-host", "a.org"],
+    );
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    assert!(!made(&world));
+    assert!(
+        ran.errors.contains("there is nobody to ask"),
+        "{}",
+        ran.errors
+    );
+    assert!(
+        ran.errors
+            .contains("ringfence grants add --write [HOME]/outside --host a.org"),
+        "{}",
+        ran.errors
+    );
+    let json = ran
+        .errors
+        .lines()
+        .find_map(|line| line.strip_prefix("ringfence: needed "));
+    let json: Value = serde_json::from_str(json.unwrap()).unwrap();
+    assert_eq!(json["permissions"][0]["kind"], "write");
+    assert_eq!(json["permissions"][1]["value"], "a.org");
+}
+
+#[test]
+fn a_yes_for_once_holds_once() {
+    let world = World::new();
+    let cmd = answering(&world, "once");
+    let flags = [
+        "--approve-cmd",
+        &cmd,
+        "--request-write",
+        "../outside",
+        "--reason",
+        "I am \u{1b}[31mred",
+    ];
+    let ran = try_writing(&world, &flags);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(made(&world));
+    let asked = questions(&world);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0]["version"], 1);
+    assert_eq!(asked[0]["scopes"], serde_json::json!(["once", "always"]));
+    assert_eq!(asked[0]["permissions"][0]["kind"], "write");
+    assert_eq!(asked[0]["reason"], "I am \u{1b}[31mred");
+    try_writing(&world, &flags);
+    assert_eq!(questions(&world).len(), 2, "asked again");
+}
+
+#[test]
+fn a_yes_for_a_thread_holds_for_that_thread_until_it_is_taken_back() {
+    let world = World::new();
+    let cmd = answering(&world, "thread");
+    let ask = |thread: &str| {
+        try_writing(
+            &world,
+            &[
+                "--approve-cmd",
+                &cmd,
+                "--thread",
+                thread,
+                "--request-write",
+                "../outside",
+            ],
+        )
+    };
+    assert_eq!(ask("one").code, Some(0));
+    assert_eq!(ask("one").code, Some(0));
+    assert_eq!(questions(&world).len(), 1, "only once");
+    // It stands even if nobody asks for it any more.
+    assert_eq!(try_writing(&world, &["--thread", "one"]).code, Some(0));
+    assert_ne!(try_writing(&world, &["--thread", "two"]).code, Some(0));
+    let listed = world.run(&["grants", "list"]);
+    assert!(
+        listed
+            .out
+            .contains("allow: write [HOME]/outside (thread one, "),
+        "{}",
+        listed.out
+    );
+    let revoked = world.run(&[
+        "grants",
+        "revoke",
+        "--thread",
+        "one",
+        "--write",
+        "../outside",
+    ]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    assert_ne!(try_writing(&world, &["--thread", "one"]).code, Some(0));
+}
+
+#[test]
+fn a_yes_for_always_is_written_to_the_settings_and_asked_no_more() {
+    let world = World::new();
+    let settings = world.user_settings("{\n  // mine\n  \"preset\": \"agent\"\n}\n");
+    let cmd = answering(&world, "always");
+    let flags = ["--approve-cmd", &cmd, "--request-write", "../outside"];
+    assert_eq!(try_writing(&world, &flags).code, Some(0));
+    let text = fs::read_to_string(&settings).unwrap();
+    assert!(
+        text.contains("// mine") && text.contains("write_paths"),
+        "{text}"
+    );
+    assert_eq!(try_writing(&world, &flags).code, Some(0));
+    assert_eq!(try_writing(&world, &[]).code, Some(0));
+    assert_eq!(questions(&world).len(), 1);
+    let revoked = world.run(&["grants", "revoke", "--write", "../outside"]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    try_writing(&world, &flags);
+    assert_eq!(
+        questions(&world).len(),
+        2,
+        "asked again once it is gone from the settings"
+    );
+}
+
+#[test]
+fn no_is_no_and_a_thread_remembers_it() {
+    let world = World::new();
+    let cmd = answering(&world, "deny-thread");
+    let flags = [
+        "--approve-cmd",
+        &cmd,
+        "--thread",
+        "one",
+        "--request-write",
+        "../outside",
+    ];
+    assert_eq!(try_writing(&world, &flags).code, Some(125));
+    assert_eq!(try_writing(&world, &flags).code, Some(125));
+    assert_eq!(questions(&world).len(), 1);
+    assert!(!made(&world));
+}
+
+#[test]
+fn an_answer_that_is_none_is_a_no() {
+    let world = World::new();
+    for cmd in [
+        "true",
+        "exit 1",
+        "echo yes",
+        "cat",
+        "echo '{\"version\":1,\"id\":\"x\",\"binding\":\"y\",\"answer\":\"once\"}'",
+        "sleep 60",
+    ] {
+        let flags = [
+            "--approve-cmd",
+            cmd,
+            "--approve-timeout",
+            "1",
+            "--request-write",
+            "../outside",
+        ];
+        assert_eq!(try_writing(&world, &flags).code, Some(125), "{cmd}");
+        assert!(!made(&world), "{cmd}");
+    }
+}
+
+#[test]
+fn a_scope_that_was_not_offered_is_a_no() {
+    let world = World::new();
+    let cmd = answering(&world, "thread");
+    let ran = try_writing(
+        &world,
+        &["--approve-cmd", &cmd, "--request-write", "../outside"],
+    );
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+}
+
+#[test]
+fn what_changes_between_question_and_run_is_asked_again() {
+    for change in [
+        "echo '#!/bin/sh\ntouch ../outside/other' > script",
+        "mv ../outside ../aside; mkdir ../outside",
+        "mv ../outside ../aside; ln -s aside ../outside",
+        "mkdir -p .ringfence; echo '{\"tmp\":\"private\"}' > .ringfence/settings.json; echo '{\"limits\":{\"files\":99}}' > .ringfence/settings.json",
+    ] {
+        let world = World::new();
+        world.write("home/project/script", "#!/bin/sh\ntouch ../outside/made\n");
+        fs::create_dir_all(world.home().join("outside")).unwrap();
+        let answer = answering(&world, "once");
+        // The first question is answered after the change was made; the second one with no.
+        let cmd = format!(
+            "if test -e ../asked-before; then exit 1; fi; : > ../asked-before; {change}; {answer}"
+        );
+        let ran = world.run(&[
+            "run",
+            "--no-prompt",
+            "--approve-cmd",
+            &cmd,
+            "--request-write",
+            "../outside",
+            "--",
+            "/bin/sh",
+            "script",
+        ]);
+        assert!(matches!(ran.code, Some(125 | 2)), "{change}: {ran:?}");
+        for name in ["outside/made", "outside/other", "aside/made", "aside/other"] {
+            assert!(
+                !world.home().join(name).try_exists().unwrap(),
+                "{change}: {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stored_grant_does_not_follow_a_link_that_came_later() {
+    let world = World::new();
+    let outside = world.home().join("outside");
+    let secret = world.home().join("elsewhere");
+    fs::create_dir_all(&outside).unwrap();
+    fs::create_dir_all(&secret).unwrap();
+    for thread in [&["--thread", "one"][..], &[]] {
+        let mut add = vec!["grants", "add", "--write", "../outside"];
+        add.extend(thread);
+        assert_eq!(world.run(&add).code, Some(0));
+    }
+    fs::remove_dir(&outside).unwrap();
+    symlink(&secret, &outside).unwrap();
+    for flags in [&["--thread", "one"][..], &[]] {
+        let mut all = vec!["run", "--no-prompt"];
+        all.extend(flags);
+        all.extend(["--", "/bin/sh", "-c", "touch ../outside/made"]);
+        let ran = world.run(&all);
+        assert_ne!(ran.code, Some(0), "{flags:?}");
+        assert!(!secret.join("made").try_exists().unwrap());
+    }
+}
+
+#[test]
+fn nobody_is_asked_for_what_a_flag_forbids() {
+    let world = World::new();
+    let cmd = answering(&world, "once");
+    let ran = try_writing(
+        &world,
+        &[
+            "--approve-cmd",
+            &cmd,
+            "--net",
+            "none",
+            "--request-host",
+            "a.org",
+        ],
+    );
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    assert!(questions(&world).is_empty());
+}
+
+#[test]
+fn running_outside_is_said_and_can_be_forbidden() {
+    let world = World::new();
+    let cmd = answering(&world, "once");
+    let flags = ["--approve-cmd", cmd.as_str(), "--request-unsandboxed"];
+    let ran = try_writing(&world, &flags);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(made(&world));
+    assert!(ran.errors.contains("OUTSIDE the sandbox"), "{}", ran.errors);
+    world.user_settings(
+        r#"{ "agent": { "sandbox_permissions": { "allow_unsandboxed": "never" } } }"#,
+    );
+    let ran = try_writing(&world, &flags);
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    assert_eq!(questions(&world).len(), 1, "nobody is asked");
+}
+
+#[test]
+fn a_corrupt_thread_starts_nothing_and_says_where_it_is() {
+    let world = World::new();
+    world.run(&["grants", "add", "--thread", "one", "--host", "a.org"]);
+    let threads = world.home().join(".local/state/ringfence/threads");
+    let entries = fs::read_dir(&threads)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let file = entries
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|e| e == "json"));
+    fs::write(file.unwrap(), "{").unwrap();
+    let ran = try_writing(&world, &["--thread", "one"]);
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    assert!(ran.errors.contains("to start anew: mv"), "{}", ran.errors);
+}
+
+#[test]
+fn trust_is_for_exactly_what_was_seen() {
+    let world = World::new();
+    fs::create_dir_all(world.home().join("outside")).unwrap();
+    let widen =
+        r#"{ "terminal": { "sandbox": { "additional_read_write_paths": ["../../outside"] } } }"#;
+    world.project_settings(widen);
+    assert_ne!(try_writing(&world, &[]).code, Some(0), "not trusted yet");
+    let shown = world.run(&["trust"]);
+    assert!(
+        shown
+            .out
+            .contains("+ read, execute and write [HOME]/outside"),
+        "{}",
+        shown.out
+    );
+    assert_ne!(try_writing(&world, &[]).code, Some(0), "only shown");
+    assert_eq!(world.run(&["trust", "--yes"]).code, Some(0));
+    assert_eq!(try_writing(&world, &[]).code, Some(0));
+    assert!(
+        world
+            .run(&["trust", "--list"])
+            .out
+            .contains("[PROJECT] sha256 ")
+    );
+    world.project_settings(format!("{widen} "));
+    assert_ne!(try_writing(&world, &[]).code, Some(0), "another content");
+    world.project_settings(widen);
+    assert_eq!(try_writing(&world, &[]).code, Some(0));
+    assert_eq!(world.run(&["trust", "--revoke"]).code, Some(0));
+    assert_ne!(try_writing(&world, &[]).code, Some(0), "trusted no longer");
+}
+
+#[test]
+fn the_example_client_answers_over_a_descriptor() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/approve.py");
+    for (answer, code) in [("once", Some(0)), ("deny", Some(125))] {
+        let world = World::new();
+        let outside = world.home().join("outside");
+        fs::create_dir_all(&outside).unwrap();
+        let output = Command::new("python3")
+            .arg(&example)
+            .args(["--answer", answer, env!("CARGO_BIN_EXE_ringfence"), "run"])
+            .args([
+                "--request-write",
+                "../outside",
+                "--",
+                "/bin/sh",
+                "-c",
+                "touch ../outside/made",
+            ])
+            .env("HOME", world.home())
+            .env_remove("XDG_RUNTIME_DIR")
+            .current_dir(world.project())
+            .output()
+            .unwrap();
+        let ran = world.ran(&output);
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert_eq!(outside.join("made").try_exists().unwrap(), code == Some(0));
+    }
+}

@@ -1,0 +1,108 @@
+//! The question at the terminal: which keys answer it, and what cannot.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use crate::driver::{Terminal, World, for_each_user};
+
+const ASK: [&str; 5] = ["run", "--thread", "t", "--request-write", "../outside"];
+const WRITE: [&str; 4] = ["--", "/bin/sh", "-c", "touch ../outside/made"];
+
+fn ask(world: &World, more: &[&str]) -> Terminal {
+    let outside = world.home().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    // Whoever the command runs as may write there, as far as the host is concerned.
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut words = ASK.to_vec();
+    words.extend(more);
+    words.extend(WRITE);
+    world.ringfence(&words)
+}
+
+fn made(world: &World) -> bool {
+    let path = world.home().join("outside/made");
+    let made = path.try_exists().unwrap();
+    let _ = fs::remove_file(path);
+    made
+}
+
+#[test]
+fn every_key_but_a_yes_is_a_no() {
+    for_each_user(|world| {
+        for key in ["d", "\r", "\u{1b}", "\u{3}"] {
+            let mut terminal = ask(world, &[]);
+            let modes = terminal.modes();
+            terminal.expect("(default: deny): ");
+            terminal.keys(key);
+            terminal.expect("denied");
+            assert_eq!(terminal.end(), 125, "{key:?}");
+            assert!(!made(world), "{key:?}");
+            assert_eq!(terminal.modes(), modes, "{key:?}");
+        }
+        let mut terminal = ask(world, &["--approve-timeout", "1"]);
+        assert_eq!(terminal.end(), 125);
+        assert!(!made(world));
+    });
+}
+
+#[test]
+fn a_yes_is_for_as_long_as_was_said() {
+    for_each_user(|world| {
+        let mut terminal = ask(world, &[]);
+        let shown = terminal.expect("(default: deny): ");
+        assert!(shown.contains("wants to"), "{shown}");
+        terminal.keys("o");
+        assert_eq!(terminal.end(), 0);
+        assert!(made(world));
+        let mut terminal = ask(world, &[]);
+        terminal.expect("(default: deny): ");
+        terminal.keys("t");
+        assert_eq!(terminal.end(), 0);
+        assert!(made(world));
+        let mut terminal = ask(world, &[]);
+        assert_eq!(terminal.end(), 0, "not asked again");
+        assert!(made(world));
+    });
+}
+
+#[test]
+fn what_was_typed_before_is_no_answer() {
+    for_each_user(|world| {
+        let mut terminal = ask(world, &["--approve-timeout", "2"]);
+        terminal.keys("oooaaat");
+        terminal.expect("(default: deny): ");
+        assert_eq!(terminal.end(), 125);
+        assert!(!made(world));
+    });
+}
+
+#[test]
+fn nothing_that_is_shown_can_draw_and_what_deceives_must_be_read() {
+    for_each_user(|world| {
+        let reason = "\u{1b}[2K\r└ allowed \u{202e}always\r\n└ allow [o]nce: p\u{430}ypal";
+        let mut terminal = ask(world, &["--reason", reason]);
+        let shown = terminal.expect("then press k");
+        assert!(!shown.contains("\u{1b}["), "{shown:?}");
+        assert!(!shown.contains('\u{202e}'), "{shown:?}");
+        assert!(shown.contains("nobody checked them"), "{shown}");
+        assert!(shown.contains("U+0430 looks like `a`"), "{shown}");
+        // Every line of the question is in the frame.
+        let question = shown.split("ringfence: this command").nth(1).unwrap();
+        for line in question.lines().skip(1).filter(|line| !line.is_empty()) {
+            assert!(line.trim_end().starts_with(['│', '└']), "{line:?}");
+        }
+        terminal.keys("oat");
+        let rest = terminal.rest(Duration::from_millis(300));
+        assert_eq!(
+            String::from_utf8_lossy(&rest).matches('\u{7}').count(),
+            3,
+            "{rest:?}"
+        );
+        terminal.keys("k");
+        terminal.expect("(default: deny): ");
+        terminal.keys("o");
+        assert_eq!(terminal.end(), 0);
+        assert!(made(world));
+    });
+}

@@ -1,0 +1,272 @@
+//! Asking a program: over a descriptor that it passed, or by starting a command.
+//!
+//! One JSON object a line, in both directions; docs/APPROVALS.md describes it. An answer repeats the
+//! question's id and binding, so that an answer to another question is never taken for this one's.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ringfence_core::permission::Permission;
+use ringfence_core::request::{Answer, Scope};
+use ringfence_core::shown::marks;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::{Approver, AskError, Question};
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+/// An answer is short.
+const LONGEST: usize = 64 * 1024;
+
+/// A question as a program gets it.
+#[derive(Debug, Serialize)]
+struct Asked<'a> {
+    version: u32,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: String,
+    binding: String,
+    command: Vec<String>,
+    command_shown: String,
+    directory: String,
+    permissions: Vec<&'a Permission>,
+    permissions_shown: Vec<String>,
+    reason: Option<&'a str>,
+    thread: Option<String>,
+    scopes: Vec<Scope>,
+    warnings: Vec<String>,
+}
+
+/// An answer as a program writes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answered {
+    version: u32,
+    id: String,
+    binding: String,
+    answer: Word,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Word {
+    Always,
+    Deny,
+    DenyThread,
+    Once,
+    Thread,
+}
+
+/// A line of text for a question, and the id that its answer must have.
+fn line(question: &Question<'_>) -> Result<(String, String), AskError> {
+    let id = random()?;
+    let (command, permissions) = (question.shown_command(), question.shown_permissions());
+    let all = permissions.iter().chain([&command]);
+    let asked = Asked {
+        version: VERSION,
+        kind: "request",
+        id: id.clone(),
+        binding: question.binding.to_string(),
+        command: question
+            .command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        warnings: marks(all).iter().map(ToString::to_string).collect(),
+        command_shown: command.text,
+        directory: question.directory.to_string_lossy().into_owned(),
+        permissions: question.request.permissions.iter().collect(),
+        permissions_shown: permissions.into_iter().map(|shown| shown.text).collect(),
+        reason: question.request.reason.as_deref(),
+        thread: question.thread.map(ToString::to_string),
+        scopes: question.scopes(),
+    };
+    let mut text = serde_json::to_string(&asked).map_err(|error| AskError::Kernel {
+        source: error.into(),
+    })?;
+    text.push('\n');
+    Ok((text, id))
+}
+
+fn understood(text: &[u8], id: &str, question: &Question<'_>) -> Result<Answer, AskError> {
+    let why = |why| AskError::Answer { why };
+    let answered: Answered =
+        serde_json::from_slice(text).map_err(|_| why("it is not an answer of the protocol"))?;
+    if answered.version != VERSION {
+        return Err(why("it has another version"));
+    }
+    if answered.id != id || answered.binding != question.binding.to_string() {
+        return Err(why("it is for another question"));
+    }
+    question.offered(match answered.answer {
+        Word::Always => Answer::Allow(Scope::Always),
+        Word::Deny => Answer::Deny(Scope::Once),
+        Word::DenyThread => Answer::Deny(Scope::Thread),
+        Word::Once => Answer::Allow(Scope::Once),
+        Word::Thread => Answer::Allow(Scope::Thread),
+    })
+}
+
+/// Asks over a descriptor that both can read and write: a socket, as a rule.
+#[derive(Debug)]
+pub struct OverDescriptor {
+    descriptor: OwnedFd,
+    patience: Duration,
+}
+
+impl OverDescriptor {
+    /// Takes over a descriptor that whoever called us left open.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that number.
+    pub fn inherited(number: u32, patience: Duration) -> std::io::Result<Self> {
+        Ok(Self::new(crate::report::copy_of(number)?.into(), patience))
+    }
+
+    /// Asks over this.
+    pub fn new(descriptor: OwnedFd, patience: Duration) -> Self {
+        Self {
+            descriptor,
+            patience,
+        }
+    }
+}
+
+impl Approver for OverDescriptor {
+    fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
+        let (text, id) = line(question)?;
+        let kernel = |source| AskError::Kernel { source };
+        let copy = self.descriptor.try_clone().map_err(kernel)?;
+        File::from(copy)
+            .write_all(text.as_bytes())
+            .map_err(kernel)?;
+        let answer = read_line(&self.descriptor, Instant::now() + self.patience)?;
+        understood(&answer, &id, question)
+    }
+}
+
+/// Starts a command, with the question on its standard input and the answer on its standard output.
+#[derive(Clone, Debug)]
+pub struct ByCommand {
+    command: std::ffi::OsString,
+    patience: Duration,
+}
+
+impl ByCommand {
+    /// A line for `sh`. It runs outside every sandbox: it is the user's own.
+    pub fn new(command: impl Into<std::ffi::OsString>, patience: Duration) -> Self {
+        Self {
+            command: command.into(),
+            patience,
+        }
+    }
+}
+
+impl Approver for ByCommand {
+    fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
+        let (text, id) = line(question)?;
+        let kernel = |source| AskError::Kernel { source };
+        let child = Command::new("/bin/sh")
+            .arg("-c")
+            .arg(&self.command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn();
+        let mut child = Ended(child.map_err(kernel)?);
+        if let Some(mut input) = child.0.stdin.take() {
+            // A program that knows its answer need not read the question.
+            let _ = input.write_all(text.as_bytes());
+        }
+        let output = child.0.stdout.take().ok_or(AskError::Gone)?;
+        let deadline = Instant::now() + self.patience;
+        let answer = read_line(&OwnedFd::from(output), deadline)?;
+        if !child.succeeds(deadline) {
+            return Err(AskError::Answer {
+                why: "the program failed",
+            });
+        }
+        understood(&answer, &id, question)
+    }
+}
+
+/// A program that is never left running.
+struct Ended(Child);
+
+impl Ended {
+    fn succeeds(&mut self, deadline: Instant) -> bool {
+        loop {
+            match self.0.try_wait() {
+                Ok(Some(status)) => return status.success(),
+                Ok(None) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Ok(None) | Err(_) => return false,
+            }
+        }
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            // It has a group of its own, so whatever it started goes with it.
+            let group = i32::try_from(self.0.id()).ok();
+            if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn read_line(from: &OwnedFd, deadline: Instant) -> Result<Vec<u8>, AskError> {
+    let kernel = |errno: Errno| AskError::Kernel {
+        source: errno.into(),
+    };
+    let mut line = Vec::new();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(AskError::TimedOut);
+        }
+        let mut waiting = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
+        let left = left.try_into().map_err(|_| AskError::TimedOut)?;
+        match poll(&mut waiting, Some(&left)) {
+            Ok(0) => return Err(AskError::TimedOut),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(kernel(errno)),
+        }
+        // Byte by byte: what comes behind the line is the next question's.
+        let mut byte = [0];
+        match rustix::io::read(from, &mut byte) {
+            Ok(0) => return Err(AskError::Gone),
+            Ok(_) if byte == *b"\n" => return Ok(line),
+            Ok(_) if line.len() == LONGEST => {
+                return Err(AskError::Answer {
+                    why: "it is too long",
+                });
+            }
+            Ok(_) => line.extend(byte),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => return Err(kernel(errno)),
+        }
+    }
+}
+
+fn random() -> Result<String, AskError> {
+    let mut bytes = [0; 16];
+    let file = File::open("/dev/urandom");
+    file.and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|source| AskError::Kernel { source })?;
+    Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
+}
