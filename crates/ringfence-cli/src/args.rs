@@ -1,3 +1,4 @@
+// Long: every flag of every command, with its help.
 //! What was typed.
 //!
 //! Only the shape of the command line: what it means is worked out in [`crate::flags`]. Paths are

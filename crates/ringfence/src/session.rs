@@ -179,7 +179,7 @@ impl Running {
     fn hear(&mut self, news: Option<News>) -> io::Result<()> {
         match news {
             Some(News::Ended(report)) => {
-                let report = report?;
+                let report = (*report)?;
                 let told = Event::Ended(Box::new(report.clone()));
                 self.unread.push_back(told);
                 self.report = Some(report);

@@ -5,7 +5,9 @@
 //! reasonably be long.
 
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use ringfence_core::path::AbsPath;

@@ -104,7 +104,7 @@ impl Rescue {
 #[non_exhaustive]
 pub enum News {
     /// It is over.
-    Ended(io::Result<Report>),
+    Ended(Box<io::Result<Report>>),
     /// The command was stopped.
     Stopped,
 }

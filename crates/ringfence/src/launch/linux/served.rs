@@ -38,13 +38,9 @@ enum Order {
 /// What a session tells its holder.
 #[derive(Debug)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one report in the life of a session"
-)]
 pub enum News {
     /// It is over. Nothing comes after this.
-    Ended(io::Result<Report>),
+    Ended(Box<io::Result<Report>>),
     /// The command was stopped by a signal; only sessions with a terminal of their own tell.
     Stopped,
 }
@@ -146,7 +142,7 @@ impl Prepared {
 
 fn live(running: Running, mut control: Control) {
     let report = running.watch(None, &mut control, &mut ());
-    let _ = control.news.send(News::Ended(report));
+    let _ = control.news.send(News::Ended(Box::new(report)));
 }
 
 impl Served {

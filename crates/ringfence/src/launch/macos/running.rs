@@ -256,6 +256,8 @@ impl Running {
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: Vec::new(),
+            tried: Vec::new(),
+            changes: None,
             denials: Vec::new(),
             network: Network::default(),
             timeline: Vec::new(),
