@@ -8,7 +8,7 @@
 //! namespace, so each is opened once more in here, without following a link, and must be the very
 //! file that was pinned; from then on only that descriptor is used.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -142,13 +142,14 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Resul
             mounts: Vec::new(),
             pins: Vec::new(),
         },
-        private: Vec::new(),
+        private: BTreeMap::new(),
+        made: HashSet::new(),
     };
     layout.make("mask", Made::Directory(LISTED))?;
     layout.make("closed", Made::File(CLOSED))?;
     if base == Base::Empty {
         layout.make("root", Made::Directory(PLAIN))?;
-        layout.private.push((AbsPath::root(), "root".into()));
+        layout.private.insert(AbsPath::root(), "root".into());
         layout.root_links()?;
     }
     // The base itself carries the access of the root.
@@ -175,13 +176,15 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Resul
 struct Layout {
     build: RootBuild,
     /// Directories of the scratch by where they will be seen.
-    private: Vec<(AbsPath, PathBuf)>,
+    private: BTreeMap<AbsPath, PathBuf>,
+    /// What is made already.
+    made: HashSet<CString>,
 }
 
 impl Layout {
     fn make(&mut self, path: impl AsRef<Path>, what: Made) -> io::Result<()> {
         let path = c_string(path.as_ref())?;
-        if !self.build.create.iter().any(|known| known.path == path) {
+        if self.made.insert(path.clone()) {
             self.build.create.push(Create { path, what });
         }
         Ok(())
@@ -234,7 +237,7 @@ impl Layout {
                 let own = has_children.then(|| format!("mask{index}"));
                 if let Some(own) = &own {
                     self.make(own, Made::Directory(PLAIN))?;
-                    self.private.push((mount.at.clone(), own.into()));
+                    self.private.insert(mount.at.clone(), own.into());
                 }
                 Kind::Scratch {
                     path: c_string(Path::new(own.as_deref().unwrap_or("mask")))?,
@@ -248,7 +251,7 @@ impl Layout {
             MountKind::Tmpfs { size } => {
                 let own = format!("tmp{index}");
                 self.make(&own, Made::Directory(STICKY))?;
-                self.private.push((mount.at.clone(), own.clone().into()));
+                self.private.insert(mount.at.clone(), own.clone().into());
                 if let Some(size) = size {
                     self.build.scratch_size = Some(c_string(Path::new(&size.to_string()))?);
                 }
@@ -288,8 +291,16 @@ impl Layout {
 
     /// A tree of the host's hides what the scratch has around it.
     fn shadow(&mut self, at: &AbsPath) {
-        self.private.retain(|(private, _)| !at.covers(private));
-        self.private.push((at.clone(), PathBuf::new()));
+        // In the order of paths a subtree is one run.
+        let hidden = self.private.range(at..).map(|(private, _)| private);
+        let hidden: Vec<AbsPath> = hidden
+            .take_while(|private| at.covers(private))
+            .cloned()
+            .collect();
+        for private in hidden {
+            self.private.remove(&private);
+        }
+        self.private.insert(at.clone(), PathBuf::new());
     }
 
     /// Makes the place for a mount, if it lies in the scratch.
@@ -304,12 +315,9 @@ impl Layout {
 
     /// Makes something where it will be seen at a path, if that lies in the scratch.
     fn make_at(&mut self, at: &AbsPath, what: Made) -> io::Result<()> {
-        let around = self
-            .private
-            .iter()
-            .filter(|(private, _)| private != at && private.covers(at))
-            .max_by_key(|(private, _)| private.depth());
-        let Some((private, scratch)) = around.filter(|(_, scratch)| scratch != Path::new(""))
+        let around = std::iter::successors(at.parent(), AbsPath::parent)
+            .find_map(|above| self.private.get_key_value(&above));
+        let Some((private, scratch)) = around.filter(|(_, scratch)| *scratch != Path::new(""))
         else {
             return Ok(());
         };
@@ -340,7 +348,7 @@ impl Layout {
 
     fn devices(&mut self, at: &AbsPath) -> io::Result<()> {
         self.make("dev", Made::Directory(PLAIN))?;
-        self.private.push((at.clone(), "dev".into()));
+        self.private.insert(at.clone(), "dev".into());
         self.make("dev/pts", Made::Directory(PLAIN))?;
         for (name, target) in DEVICE_LINKS {
             let target = c_string(Path::new(target))?;
