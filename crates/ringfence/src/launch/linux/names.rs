@@ -14,6 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Mount, MountKind, Plan, Step};
@@ -27,6 +28,9 @@ use super::aside::put_aside;
 use super::cover::{self, Session};
 use super::guard::{Guard, Makes, folded};
 use crate::launch::{LaunchError, NameFound};
+
+/// A command that has ended by then is short.
+const SHORT: Duration = Duration::from_millis(20);
 
 /// How often a name is mounted over before the session is given up.
 const MOST_TRIES: usize = 8;
@@ -132,6 +136,8 @@ pub(super) enum Holds {
 #[derive(Debug)]
 pub(super) struct Names {
     all: Vec<Name>,
+    /// Where the session is, if it said so.
+    session: Option<Session>,
     watch: Option<Watch>,
     /// What was put aside.
     found: Vec<NameFound>,
@@ -143,14 +149,13 @@ pub(super) struct Names {
 struct Watch {
     inotify: OwnedFd,
     directories: HashMap<i32, PathBuf>,
-    /// Where the session is, if it said so.
-    session: Option<Session>,
 }
 
 impl Names {
     pub(super) fn new(names: Vec<Name>) -> Self {
         Self {
             all: names,
+            session: None,
             watch: None,
             found: Vec::new(),
             covered: Vec::new(),
@@ -168,16 +173,34 @@ impl Names {
         Ok(Guard::new(names, root))
     }
 
-    /// Starts listening; the first [`check`](Self::check) says to what. Nothing can be made inside
-    /// before the first call is answered.
-    pub(super) fn watch(&mut self, session: Option<Session>) -> Result<(), Errno> {
-        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    /// Says where the session is.
+    pub(super) fn hold(&mut self, session: Option<Session>) {
+        self.session = session;
+    }
+
+    /// How long until the names have to be watched, if they are not yet.
+    ///
+    /// Nothing can be made inside before the first call is answered, so until then only the host
+    /// can, and a look at the names when listening begins finds what it did. Letting go of a watch
+    /// takes the kernel longer than a short command takes altogether, so that one has none.
+    pub(super) fn unwatched(&self, since: Duration) -> Option<Duration> {
+        let waits = self.watch.is_none() && !self.all.is_empty();
+        waits.then(|| SHORT.saturating_sub(since))
+    }
+
+    /// Listens from now on, and looks at every name once.
+    pub(super) fn watch(&mut self, guard: Option<&Guard>) -> Holds {
+        if self.watch.is_some() || self.all.is_empty() {
+            return Holds::Yes;
+        }
+        let Ok(inotify) = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) else {
+            return Holds::No;
+        };
         self.watch = Some(Watch {
             inotify,
             directories: HashMap::new(),
-            session,
         });
-        Ok(())
+        self.check(guard)
     }
 
     /// Watches the nearest directory that is there, above each name.
@@ -279,8 +302,7 @@ impl Names {
         let Ok(status) = rustix::fs::lstat(&name.path) else {
             return Holds::Yes;
         };
-        let session = self.watch.as_ref().and_then(|watch| watch.session.as_ref());
-        let (Some(guard), Some(session)) = (guard, session) else {
+        let (Some(guard), Some(session)) = (guard, self.session.as_ref()) else {
             // Nobody was asked before it was made, so whoever made it need not be hostile.
             if name.at_start == AtStart::Absent {
                 self.found.extend(put_aside(&name.path));
@@ -320,6 +342,10 @@ impl Names {
     /// The last look, when nothing of the session is left.
     pub(super) fn finish(&mut self) -> Vec<NameFound> {
         let mut found = std::mem::take(&mut self.found);
+        if self.watch.is_none() {
+            // No call that makes anything was ever answered: whatever is there is the host's.
+            return found;
+        }
         for name in &self.all {
             if name.at_start == AtStart::Absent && !self.covered.contains(&name.path) {
                 found.extend(put_aside(&name.path));

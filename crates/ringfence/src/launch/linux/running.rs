@@ -348,7 +348,14 @@ impl Running {
                 observer.settled(self);
                 continue;
             }
-            let sooner = left.into_iter().chain(patience).chain(moment).min();
+            let unwatched = self.names.unwatched(self.started.elapsed());
+            if unwatched == Some(Duration::ZERO) && self.begin_to_watch() == Holds::No {
+                self.kill();
+                return Ok(Cause::NameMade);
+            }
+            let unwatched = unwatched.filter(|left| !left.is_zero());
+            let soon = patience.into_iter().chain(moment).chain(unwatched);
+            let sooner = left.into_iter().chain(soon).min();
             let news = self.sleep(sooner, signals, beside)?;
             beside.serve(self)?;
             if let Some(signals) = signals
@@ -383,6 +390,10 @@ impl Running {
 
     /// Waits until nobody is left of those that linger, or somebody wants the session to end.
     fn linger_on(&mut self, signals: Option<&Signals>, beside: &mut dyn Beside) -> io::Result<()> {
+        if self.begin_to_watch() == Holds::No {
+            self.kill();
+            return Ok(());
+        }
         while !self.reaped {
             let left = self.time_left();
             let news = self.sleep(left, signals, beside)?;
@@ -416,9 +427,12 @@ impl Running {
         match news {
             News::Appeared => return self.look_at_names(),
             News::Asked => {
-                if let Some(broker) = &self.broker {
+                // Before the first answer, since something may be made with it.
+                let holds = self.begin_to_watch();
+                if let Some(broker) = self.broker.as_ref().filter(|_| holds == Holds::Yes) {
                     broker.serve();
                 }
+                return holds;
             }
             News::NobodyAsks => self.forget_broker(),
             News::Ended | News::Nothing => {}
@@ -448,15 +462,28 @@ impl Running {
         if let (Some(broker), Some(session)) = (&self.broker, &session) {
             broker.guard_names(self.names.guard(session)?);
         }
-        self.names.watch(session)?;
+        let guarded = self.broker.is_some() && session.is_some();
+        self.names.hold(session);
         // What the host did while the session was being built.
-        let looked = match &self.broker {
-            Some(broker) => self.names.check(broker.guard().as_ref()),
-            None => self.names.check(None),
+        let looked = if guarded {
+            match &self.broker {
+                Some(broker) => self.names.check(broker.guard().as_ref()),
+                None => Holds::No,
+            }
+        } else {
+            // Nobody is asked before something is made.
+            self.begin_to_watch()
         };
         match looked {
             Holds::Yes => Ok(()),
             Holds::No => Err(Errno::EXIST),
+        }
+    }
+
+    fn begin_to_watch(&mut self) -> Holds {
+        match &self.broker {
+            Some(broker) => self.names.watch(broker.guard().as_ref()),
+            None => self.names.watch(None),
         }
     }
 
