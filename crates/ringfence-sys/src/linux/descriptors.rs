@@ -5,7 +5,7 @@
 //! used again in a child.
 
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
@@ -74,6 +74,15 @@ pub fn copy_of(number: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes integers only, and answers with a descriptor that nobody had before. What is
     // open under `number` is neither closed nor taken over, so it may belong to anybody.
     unsafe { raw::call_for_fd(libc::SYS_fcntl, words) }
+}
+
+/// Takes over what is open under `number`, in a child that has its own copy of every descriptor and
+/// was told of this one by number.
+pub fn own(_subject: &Subject, number: RawFd) -> OwnedFd {
+    // SAFETY: the descriptors of a new child are copies that no value of its own owns yet, and its
+    // `Subject` says that the values it was made from are not used here again. A number under
+    // which nothing is open is answered by every call with an error.
+    unsafe { OwnedFd::from_raw_fd(number) }
 }
 
 /// Makes `number` refer to the same open file as `source`, inherited by exec.

@@ -7,6 +7,9 @@ use std::os::fd::AsFd;
 
 use rustix::io::{Errno, read, retry_on_intr, write};
 
+pub use super::init::wire::FAILURE_BYTES;
+use super::init::wire::{failure_bytes, read_failure};
+
 /// Which act failed, what the kernel said, and one number of detail.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Failure {
@@ -18,32 +21,22 @@ pub struct Failure {
     pub detail: u32,
 }
 
-/// The size of a message: far below what a pipe writes in one piece.
-pub const FAILURE_BYTES: usize = 12;
-
-/// Begins every message; noise that was written by mistake is not taken for one.
-const MARK: [u8; 4] = *b"rffl";
-
 impl Failure {
     /// The message as it travels.
-    pub const fn to_bytes(self) -> [u8; FAILURE_BYTES] {
-        let [m0, m1, m2, m3] = MARK;
-        let [a0, a1] = self.act.to_ne_bytes();
+    pub fn to_bytes(self) -> [u8; FAILURE_BYTES] {
         // Linux error numbers end at 4095.
         let [e0, e1, ..] = self.errno.raw_os_error().to_le_bytes();
-        let [d0, d1, d2, d3] = self.detail.to_ne_bytes();
-        [m0, m1, m2, m3, a0, a1, e0, e1, d0, d1, d2, d3]
+        failure_bytes(self.act, u16::from_le_bytes([e0, e1]), self.detail)
     }
 
     /// Decodes, or `None` for bytes that [`to_bytes`](Self::to_bytes) never makes: the sender
     /// may no longer be ours.
     pub fn from_bytes(bytes: [u8; FAILURE_BYTES]) -> Option<Self> {
-        let [m0, m1, m2, m3, a0, a1, e0, e1, d0, d1, d2, d3] = bytes;
-        let errno = u16::from_le_bytes([e0, e1]);
-        ([m0, m1, m2, m3] == MARK && matches!(errno, 1..=4095)).then(|| Self {
-            act: u16::from_ne_bytes([a0, a1]),
+        let (act, errno, detail) = read_failure(bytes)?;
+        Some(Self {
+            act,
             errno: Errno::from_raw_os_error(i32::from(errno)),
-            detail: u32::from_ne_bytes([d0, d1, d2, d3]),
+            detail,
         })
     }
 

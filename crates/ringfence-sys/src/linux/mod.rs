@@ -13,6 +13,18 @@ pub mod exec;
 pub mod failure;
 pub mod fdpath;
 pub mod files;
+pub mod init;
+/// The first process's program once more, so that its sources are linted and their tests run.
+#[cfg(any(test, clippy))]
+#[expect(dead_code, reason = "it runs as a program of its own")]
+#[path = "../../init"]
+mod init_program {
+    use super::init::wire;
+    use super::raw::bare;
+
+    mod calls;
+    mod life;
+}
 pub mod keyring;
 pub mod landlock;
 pub mod loopback;
@@ -30,7 +42,6 @@ pub mod signals;
 pub mod sockets;
 pub mod spawn;
 mod stack;
-pub mod start;
 pub mod statmount;
 mod subject;
 pub mod switches;

@@ -7,10 +7,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
+#[path = "../../init/bare.rs"]
+pub(super) mod bare;
+
 /// Makes one system call and turns its answer into a value.
 ///
-/// Allocation-free and lock-free: the C library's `syscall` only shuffles registers and, on
-/// failure, stores `errno` for this thread.
+/// Allocation-free and lock-free, and `errno` is left alone: a child that shares our memory would
+/// write ours.
 ///
 /// # Safety
 ///
@@ -18,11 +21,15 @@ use rustix::io::Errno;
 /// valid for the access it makes, and the effect of the call must not break memory that Rust
 /// code relies on.
 pub(super) unsafe fn call(number: libc::c_long, words: [usize; 6]) -> Result<usize, Errno> {
-    let [first, second, third, fourth, fifth, sixth] = words;
-    // SAFETY: the caller vouches for the meaning of the words. Passing six is always sound:
-    // the kernel ignores registers that a call does not use.
-    let answer = unsafe { libc::syscall(number, first, second, third, fourth, fifth, sixth) };
-    usize::try_from(answer).map_err(|_| last_errno())
+    let number = usize::try_from(number).map_err(|_| Errno::NOSYS)?;
+    // SAFETY: passed on to the caller, whose demands are the same.
+    answered(unsafe { bare::system_call(number, words) })
+}
+
+/// The kernel's answer: a value, or the negative of an error.
+pub(super) fn answered(answer: isize) -> Result<usize, Errno> {
+    usize::try_from(answer)
+        .map_err(|_| i32::try_from(-answer).map_or(Errno::OVERFLOW, Errno::from_raw_os_error))
 }
 
 /// As [`call`], for calls that answer with a new descriptor.
@@ -40,11 +47,6 @@ pub(super) unsafe fn call_for_fd(
     let fd = RawFd::try_from(answer).map_err(|_| Errno::OVERFLOW)?;
     // SAFETY: the caller vouches that a successful answer is a fresh descriptor of ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// What the last failed libc call of this thread answered.
-pub(super) fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// A descriptor as the kernel wants it in a register.

@@ -3,13 +3,15 @@
 //! Owns the `clone3` call and its fallback. It never execs, waits or decides what the child
 //! does; it never allocates between the call and the child's function.
 //!
-//! Two kinds of child:
+//! Three kinds of child:
 //!
 //! - [`Memory::Copied`], like fork: the child gets its own copy of everything and may live on
 //!   as a process of its own (an init, a probe). The cost grows with the caller's memory.
 //! - [`Memory::Shared`], like vfork but on a stack of its own: the calling thread sleeps until
 //!   the child execs or exits, and the cost is the same from a caller of any size. What the
 //!   child writes into its context is what the caller finds there afterwards.
+//! - [`Beside`], which shares our memory as well, while we go on: for work that two processors
+//!   can do at once. It gets a copy of its context and tells what it has to tell by descriptors.
 //!
 //! All signals are blocked from before the call, so that no handler of the caller can ever
 //! run in the child; the child's function starts with all signals blocked and must reset the
@@ -21,7 +23,7 @@
 
 use std::arch::asm;
 use std::mem::ManuallyDrop;
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::io::Errno;
@@ -33,7 +35,7 @@ use super::raw;
 use super::signals::Mask;
 use super::stack::Stack;
 use super::subject::Subject;
-use super::wait::Child;
+use super::wait::{self, Child, Ended};
 
 /// Whose memory the child runs in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -100,22 +102,67 @@ impl<'fd> Spawn<'fd> {
     /// this kernel (or a filter around us) has no `clone3`: without a cgroup the older call
     /// is used instead.
     pub fn start<T>(&self, context: &mut T, body: Body<T>) -> Result<Child, Errno> {
-        let stack = match self.memory {
-            Memory::Copied => None,
-            Memory::Shared => Some(Stack::map()?),
-        };
         let mut launch = Launch { context, body };
+        let launch = std::ptr::from_mut(&mut launch);
+        match self.memory {
+            Memory::Copied => self.blocked(0, launch, None),
+            Memory::Shared => {
+                let stack = Stack::map()?;
+                self.blocked(CLONE_VM | CLONE_VFORK, launch, Some((&stack, stack.top())))
+            }
+        }
+    }
+
+    /// Starts a child beside us, in our memory, and runs `body` in it.
+    ///
+    /// For a process that exists to be confined: it has one thread, and knows what is beside it.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_beside<T: Copy + 'static>(
+        &self,
+        _subject: &Subject,
+        context: T,
+        body: Body<T>,
+    ) -> Result<Beside, Errno> {
+        let stack = Stack::map()?;
+        // On the child's own stack, since our frames do not wait for it.
+        let (context, below) = stack.lay(stack.top(), context)?;
+        // SAFETY: a live value of that type was laid there just now, and nobody else knows of it.
+        let context = unsafe { &mut *context };
+        let (launch, below) = stack.lay(below, Launch { context, body })?;
+        let child = self.blocked(CLONE_VM, launch, Some((&stack, below)))?;
+        Ok(Beside {
+            child: ManuallyDrop::new(child),
+            stack: ManuallyDrop::new(stack),
+        })
+    }
+
+    /// Makes the call with all signals blocked.
+    fn blocked<T>(
+        &self,
+        sharing: u64,
+        launch: *mut Launch<'_, T>,
+        stack: Option<(&Stack, usize)>,
+    ) -> Result<Child, Errno> {
         let before = Mask::block_all()?;
-        let born = self.clone(&mut launch, stack.as_ref());
+        let born = self.clone(sharing, launch, stack);
         before.restore()?;
         born
     }
 
-    fn clone<T>(&self, launch: &mut Launch<'_, T>, stack: Option<&Stack>) -> Result<Child, Errno> {
+    /// `stack` comes with the address from which it is free.
+    fn clone<T>(
+        &self,
+        sharing: u64,
+        launch: *mut Launch<'_, T>,
+        stack: Option<(&Stack, usize)>,
+    ) -> Result<Child, Errno> {
         let mut pidfd: RawFd = -1;
-        let launch = std::ptr::from_mut(launch);
+        let flags = CLONE_PIDFD | sharing | u64::from(self.namespaces.bits());
         let mut arguments = CloneArguments {
-            flags: self.flags(),
+            flags,
             pidfd: word(raw::address_mut(&mut pidfd)),
             ..CloneArguments::default()
         };
@@ -123,9 +170,9 @@ impl<'fd> Spawn<'fd> {
             arguments.flags |= CLONE_INTO_CGROUP;
             arguments.cgroup = word(raw::fd_word(cgroup));
         }
-        if let Some(stack) = stack {
+        if let Some((stack, top)) = stack {
             arguments.stack = word(stack.bottom());
-            arguments.stack_size = word(Stack::size());
+            arguments.stack_size = word(top - stack.bottom());
         }
         let modern = [
             raw::address(&arguments),
@@ -136,15 +183,15 @@ impl<'fd> Spawn<'fd> {
         ];
         // SAFETY: `arguments` is a whole `struct clone_args`, alive across the call, its
         // reserved tail zero; `pidfd` is a live int for the kernel to fill. The stack is either
-        // a mapping of our own that outlives the child's use of it (CLONE_VFORK), or absent,
-        // and then the child runs on its private copy of ours (no CLONE_VM): `flags` sets
-        // neither without the other. `launch` lives in the caller's frame, which the child sees
-        // as a copy or as the frame of a thread that sleeps.
+        // a mapping of our own that outlives the child's use of it (CLONE_VFORK, or `Beside`), or
+        // absent, and then the child runs on its private copy of ours (no CLONE_VM): no caller
+        // sets one without the other. `launch` lives in the caller's frame, which the child sees
+        // as a copy or as the frame of a thread that sleeps, or on that very stack.
         let mut answer = unsafe { call_or_enter::<T>(libc::SYS_clone3, modern, launch) };
         if answer == Err(Errno::NOSYS) && self.cgroup.is_none() {
             let legacy = [
-                self.legacy_flags()?,
-                stack.map_or(0, |stack| stack.bottom() + Stack::size()),
+                self.legacy_flags(flags)?,
+                stack.map_or(0, |(_, top)| top),
                 raw::address_mut(&mut pidfd),
                 0,
                 0,
@@ -162,21 +209,46 @@ impl<'fd> Spawn<'fd> {
         pid.map(|pid| Child::new(pid, pidfd)).ok_or(Errno::RANGE)
     }
 
-    fn flags(&self) -> u64 {
-        let shared = match self.memory {
-            Memory::Copied => 0,
-            Memory::Shared => CLONE_VM | CLONE_VFORK,
-        };
-        CLONE_PIDFD | shared | u64::from(self.namespaces.bits())
-    }
-
     /// The older call has a 32-bit flag word, whose low byte is the exit signal: a time
     /// namespace does not fit.
-    fn legacy_flags(&self) -> Result<usize, Errno> {
+    fn legacy_flags(&self, flags: u64) -> Result<usize, Errno> {
         if self.namespaces.contains(Namespaces::TIME) {
             return Err(Errno::NOSYS);
         }
-        usize::try_from(self.flags()).map_err(|_| Errno::OVERFLOW)
+        usize::try_from(flags).map_err(|_| Errno::OVERFLOW)
+    }
+}
+
+/// A child that runs beside us in our memory.
+///
+/// Its stack is kept until [`wait`](Self::wait) has seen its end. Dropped before that, the memory is
+/// never used again, so that a child nobody waited for does no harm to it.
+#[derive(Debug)]
+#[must_use = "it runs beside us until somebody waits for its end"]
+pub struct Beside {
+    /// Never dropped: a process that closes what it does not need does so by number.
+    child: ManuallyDrop<Child>,
+    stack: ManuallyDrop<Stack>,
+}
+
+impl Beside {
+    /// Sleeps until it ends, and reaps it.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::CHILD`] if somebody else has reaped it.
+    pub fn wait(self) -> Result<Ended, Errno> {
+        let Self { child, stack } = self;
+        // By number, which stays its own until here.
+        let ended = wait::wait_for(child.pid())?;
+        drop(ManuallyDrop::into_inner(stack));
+        Ok(ended)
+    }
+}
+
+impl AsFd for Beside {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.child.as_fd()
     }
 }
 
@@ -209,7 +281,7 @@ unsafe extern "C" fn enter<T>(launch: *mut Launch<'_, T>) -> ! {
 /// # Safety
 ///
 /// `words` must be valid for the call; if they ask for shared memory they must bring a stack
-/// of their own and suspend the parent. `launch` must live until the child execs or exits.
+/// of their own. `launch` must live until the child execs or exits.
 unsafe fn call_or_enter<T>(
     number: libc::c_long,
     words: [usize; 5],
@@ -271,8 +343,7 @@ unsafe fn call_or_enter<T>(
             lateout("x30") _,
         );
     }
-    usize::try_from(answer)
-        .map_err(|_| i32::try_from(-answer).map_or(Errno::OVERFLOW, Errno::from_raw_os_error))
+    raw::answered(answer)
 }
 
 /// `usize` is 64 bits on both architectures.

@@ -44,9 +44,29 @@ impl Stack {
         self.base.expose_provenance() + GUARD
     }
 
-    /// How many bytes lie above [`bottom`](Self::bottom).
-    pub(super) const fn size() -> usize {
-        USABLE
+    /// The address behind the highest usable byte.
+    pub(super) fn top(&self) -> usize {
+        self.bottom() + USABLE
+    }
+
+    /// Lays a value down below `top`, for the child to find; its place, and the top that is left.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::NOMEM`] for a value that leaves no room for anything else.
+    pub(super) fn lay<T>(&self, top: usize, value: T) -> Result<(*mut T, usize), Errno> {
+        // What both architectures want of a stack, and more than the values here want.
+        const ALIGNED: usize = 16;
+        const { assert!(align_of::<T>() <= ALIGNED) }
+        let at = top
+            .checked_sub(size_of::<T>())
+            .map(|at| at & !(ALIGNED - 1))
+            .filter(|at| top <= self.top() && *at >= self.bottom() + USABLE / 2)
+            .ok_or(Errno::NOMEM)?;
+        let place = self.base.with_addr(at).cast::<T>();
+        // SAFETY: between `at` and `top`, inside of the mapping, where nothing lies yet; aligned.
+        unsafe { place.write(value) };
+        Ok((place, at))
     }
 }
 
@@ -54,7 +74,8 @@ impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: base and length are exactly those of the mapping made in `map`. The one user
         // of the memory is a child that the kernel has told us is done with it: with
-        // CLONE_VFORK the spawning call returns only after the child's exec or exit.
+        // CLONE_VFORK the spawning call returns only after the child's exec or exit, and a child
+        // beside us has been waited for.
         let _unmapped = unsafe { munmap(self.base, GUARD + USABLE) };
     }
 }

@@ -10,8 +10,6 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_send_signal, waitid,
 };
 
-use super::subject::Subject;
-
 /// A process that we started and have not forgotten.
 #[derive(Debug)]
 pub struct Child {
@@ -97,32 +95,11 @@ impl AsFd for Child {
     }
 }
 
-/// Kills every other process of a pid namespace, as its init may.
-///
-/// # Errors
-///
-/// [`Errno::PERM`] if the caller is not the first process of its pid namespace: it would mean
-/// everybody's processes. [`Errno::SRCH`] if there is no other process.
-pub fn kill_everyone_else(_subject: &Subject) -> Result<(), Errno> {
-    if !rustix::process::getpid().is_init() {
-        return Err(Errno::PERM);
-    }
-    // SAFETY: takes two integers. It ends processes, none of which is the caller, and all of
-    // which live in the pid namespace whose init the caller is.
-    unsafe {
-        super::raw::call(
-            libc::SYS_kill,
-            [
-                super::raw::int_word(-1),
-                super::raw::int_word(libc::SIGKILL),
-                0,
-                0,
-                0,
-                0,
-            ],
-        )
-    }
-    .map(|_zero| ())
+/// Sleeps until the child with this number ends, and reaps it.
+pub(super) fn wait_for(pid: Pid) -> Result<Ended, Errno> {
+    let options = WaitIdOptions::EXITED | any_exit_signal();
+    let status = retry_on_intr(|| waitid(WaitId::Pid(pid), options))?;
+    status.as_ref().and_then(ended).ok_or(Errno::CHILD)
 }
 
 /// Reaps any one child that has ended: the work of an init.

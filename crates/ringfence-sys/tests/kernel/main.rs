@@ -13,6 +13,8 @@ mod harness;
 #[cfg(test)]
 mod hygiene;
 #[cfg(test)]
+mod init;
+#[cfg(test)]
 mod mounts;
 #[cfg(test)]
 mod namespaces;

@@ -1,6 +1,6 @@
 use std::ffi::CString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use ringfence_sys::exec::{StringArray, execve, fexecve};
 use ringfence_sys::failure::Failure;
@@ -9,7 +9,7 @@ use ringfence_sys::seccomp::{self, Load, SockFilter};
 use ringfence_sys::signals::Mask;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::{Ended, reap_any};
-use ringfence_sys::{Errno, Signal, Subject, process};
+use ringfence_sys::{Errno, Signal, Subject, descriptors, process};
 
 use crate::harness::{as_each_user, as_root, in_child, os_error, pipe};
 
@@ -452,4 +452,57 @@ fn shared_stack_is_guarded() {
         assert!(depth < 100, "{depth}");
         assert_eq!(os_error(std::fs::metadata("/")), None);
     });
+}
+
+#[derive(Clone, Copy)]
+struct Meeting {
+    counter: &'static std::sync::atomic::AtomicU32,
+    hear: std::os::fd::RawFd,
+    tell: std::os::fd::RawFd,
+}
+
+fn meet(subject: &Subject, meeting: &mut Meeting) -> u8 {
+    let hear = descriptors::own(subject, meeting.hear);
+    let tell = descriptors::own(subject, meeting.tell);
+    // Only a child that runs while its parent does can hear this.
+    let heard = rustix::io::read(&hear, &mut [0; 1]);
+    meeting
+        .counter
+        .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    let told = rustix::io::write(&tell, b"x");
+    u8::from(heard != Ok(1) || told != Ok(1)) + 3
+}
+
+fn hold_meetings(subject: &Subject, counter: &mut &'static std::sync::atomic::AtomicU32) -> u8 {
+    for _ in 0..100 {
+        let (Ok((hear, say)), Ok((listen, tell))) = (
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC),
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC),
+        ) else {
+            return 1;
+        };
+        let meeting = Meeting {
+            counter,
+            hear: hear.as_raw_fd(),
+            tell: tell.as_raw_fd(),
+        };
+        let beside = Spawn::new(Memory::Shared).start_beside(subject, meeting, meet);
+        let Ok(beside) = beside else { return 2 };
+        let told = rustix::io::write(&say, b"x");
+        let heard = rustix::io::read(&listen, &mut [0; 1]);
+        if (told, heard, beside.wait()) != (Ok(1), Ok(1), Ok(Ended::Exited(3))) {
+            return 3;
+        }
+    }
+    0
+}
+
+#[test]
+fn a_child_beside_runs_while_its_parent_does_and_in_its_memory() {
+    static COUNTER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    // In the place it is made for: a child that shares our memory itself.
+    let mut counter = &COUNTER;
+    let child = Spawn::new(Memory::Shared).start(&mut counter, hold_meetings);
+    assert_eq!(child.unwrap().wait(), Ok(Ended::Exited(0)));
+    assert_eq!(COUNTER.load(std::sync::atomic::Ordering::SeqCst), 100);
 }

@@ -181,3 +181,30 @@ fn a_caller_that_reaps_everything_loses_nothing() {
     stop.store(true, Ordering::Relaxed);
     reaper.join().unwrap();
 }
+
+/// A number from `/proc/PID/status`, in kilobytes.
+fn kilobytes(process: i32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    let number = line.split_whitespace().nth(1).unwrap();
+    number.parse().unwrap()
+}
+
+/// As a copy it would have half a megabyte of page tables, and every secret of the caller's.
+#[test]
+fn the_first_process_has_nothing_of_its_caller() {
+    // A page for a page, each touched.
+    let memory = vec![1_u8; 256 << 20];
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mut session = sandbox.command("sleep").arg("1000").spawn().unwrap();
+    let first = session.id();
+
+    assert!(std::hint::black_box(&memory).iter().all(|byte| *byte == 1));
+    let own = i32::try_from(std::process::id()).unwrap();
+    assert!(kilobytes(own, "VmPTE") > 500, "the caller is not large");
+    assert!(kilobytes(first, "VmPTE") < 100);
+    assert!(kilobytes(first, "VmSize") < 1000);
+    assert!(kilobytes(first, "VmRSS") < 200);
+    session.kill().unwrap();
+}

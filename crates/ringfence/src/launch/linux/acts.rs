@@ -56,7 +56,7 @@ pub(super) enum Ready {
 pub(super) type Refused = (u32, Errno);
 
 /// The descriptors that stay open in the first process.
-pub(super) type Kept<'fd> = [BorrowedFd<'fd>; 5];
+pub(super) type Kept<'fd> = [Option<BorrowedFd<'fd>>; 8];
 
 impl Ready {
     /// Does it, in the child. `keep` are the descriptors that stay open.
@@ -141,7 +141,8 @@ fn have_no_capabilities(subject: &Subject) -> Result<(), Errno> {
 
 /// Closes everything above standard error but what the session itself needs.
 fn close_others(subject: &Subject, keep: Kept<'_>) -> Result<(), Errno> {
-    let mut keep = keep.map(|fd| fd.as_raw_fd().unsigned_abs());
+    // What is not there counts as standard input, which stays in any case.
+    let mut keep = keep.map(|fd| fd.map_or(0, |fd| fd.as_raw_fd().unsigned_abs()));
     keep.sort_unstable();
     let mut from = 3;
     for kept in keep {

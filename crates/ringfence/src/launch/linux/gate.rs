@@ -1,7 +1,7 @@
 //! The ways out of a network that has none.
 //!
 //! The first process makes sockets in the session's own network and hands them over before
-//! anything of the command's runs; it waits until the supervisor serves them. The supervisor, whose
+//! anything of the command's runs, which waits until the supervisor serves them. The supervisor, whose
 //! user owns the session's user namespace, gives them their addresses, also those that only the
 //! privileged may have. So the first process needs no capability for it, whoever made the
 //! namespaces, and the sockets cannot be reached from anywhere but inside.
@@ -24,7 +24,7 @@ use ringfence_gate::serve::{Doors, Gate};
 use ringfence_gate::upstream::Upstreams;
 use ringfence_sys::signals::Mask;
 use ringfence_sys::{Errno, sockets};
-use rustix::io::{read, retry_on_intr, write};
+use rustix::io::{retry_on_intr, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::launch::{Command, LaunchError};
@@ -59,7 +59,7 @@ const MADE: &[u8] = b"s";
 const NONE: &[u8] = b"n";
 
 impl Making {
-    /// Makes the sockets, hands them over, and waits until they are served. Runs in the child.
+    /// Makes the sockets and hands them over. Runs in the child.
     pub(super) fn make(&self) -> Result<(), Errno> {
         let over = self.over.as_ref().ok_or(Errno::BADF)?;
         for wanted in &self.wanted {
@@ -76,11 +76,7 @@ impl Making {
                 Err(errno) => return Err(errno),
             }
         }
-        let mut answer = [0; 1];
-        match retry_on_intr(|| read(over, &mut answer))? {
-            0 => Err(Errno::PIPE),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -9,18 +9,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use ringfence_core::plan::Step;
 use ringfence_sys::Errno;
-use ringfence_sys::exec::StringArray;
 use ringfence_sys::files::Kind;
 use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Scope};
 use ringfence_sys::process::{Limit, LimitedResource};
 use ringfence_sys::seccomp::SockFilter;
-use ringfence_sys::start::StartArea;
 
 use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
 use super::gate::{Making, Wanted};
 use super::helper::Hands;
-use super::init::{Boundary, Inside};
+use super::init::{Boundary, Inside, Words};
 use super::seat::{Desk, Seat, Use};
 use crate::launch::Linger;
 
@@ -57,9 +55,9 @@ pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
         }
     }
     out.bytes(inside.directory.to_bytes())?;
-    out.strings(&inside.programs)?;
-    out.strings(inside.arguments.strings())?;
-    out.strings(inside.environment.strings())?;
+    out.strings(&inside.command.programs)?;
+    out.strings(&inside.command.arguments)?;
+    out.strings(&inside.command.environment)?;
     out.count(inside.acts.len())?;
     for (step, act) in &inside.acts {
         out.optional_step(Some(*step))?;
@@ -83,7 +81,6 @@ pub(super) fn read(
     let inside = Inside {
         boundary: Boundary::PidNamespace,
         hands: Hands::One,
-        start: StartArea::of_this_program()?,
         fail_at: input.optional_step()?,
         failure: input.fd()?,
         end: input.fd()?,
@@ -104,19 +101,20 @@ pub(super) fn read(
             given: [const { None }; 3],
             desk: match input.byte()? {
                 0 => None,
-                1 => Some(Desk {
-                    socket: input.fd()?,
-                    outer: None,
-                    streams: [input.used()?, input.used()?, input.used()?],
-                    inner: None,
-                }),
+                1 => {
+                    let socket = input.fd()?;
+                    let streams = [input.used()?, input.used()?, input.used()?];
+                    Some(Desk::new(socket, None, streams)?)
+                }
                 _ => return Err(Errno::BADMSG),
             },
         },
         directory: input.string()?,
-        programs: input.strings()?,
-        arguments: StringArray::new(input.strings()?),
-        environment: StringArray::new(input.strings()?),
+        command: Words {
+            programs: input.strings()?,
+            arguments: input.strings()?,
+            environment: input.strings()?,
+        },
         acts: input.list(|input| {
             let step = input.optional_step()?.ok_or(Errno::BADMSG)?;
             Ok((step, input.act()?))

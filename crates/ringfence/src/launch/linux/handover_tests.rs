@@ -85,23 +85,19 @@ fn inside() -> Inside {
     Inside {
         boundary: Boundary::PidNamespace,
         hands: Hands::One,
-        start: StartArea::of_this_program().unwrap(),
         acts,
         fail_at: Some(Step::Init),
         directory: c"/project".to_owned(),
-        programs: strings(&["/bin/sh", "/usr/bin/sh"]),
-        arguments: StringArray::new(strings(&["sh", "-c", "--bind / /"])),
-        environment: StringArray::new(strings(&["A=b\nc", "D="])),
+        command: Words {
+            programs: strings(&["/bin/sh", "/usr/bin/sh"]),
+            arguments: strings(&["sh", "-c", "--bind / /"]),
+            environment: strings(&["A=b\nc", "D="]),
+        },
         failure: null(),
         end: null(),
         seat: Seat {
             given: [const { None }; 3],
-            desk: Some(Desk {
-                socket: null(),
-                outer: None,
-                streams: [Use::Terminal, Use::Other, Use::Terminal],
-                inner: None,
-            }),
+            desk: Desk::new(null(), None, [Use::Terminal, Use::Other, Use::Terminal]).ok(),
         },
         timeline: None,
         mark: None,
@@ -126,9 +122,9 @@ fn what_is_read_is_what_was_written() {
     assert_eq!(format!("{:?}", after.acts), format!("{:?}", before.acts));
     assert_eq!(after.fail_at, before.fail_at);
     assert_eq!(after.directory, before.directory);
-    assert_eq!(after.programs, before.programs);
-    assert_eq!(after.arguments.strings(), before.arguments.strings());
-    assert_eq!(after.environment.strings(), before.environment.strings());
+    assert_eq!(after.command.programs, before.command.programs);
+    assert_eq!(after.command.arguments, before.command.arguments);
+    assert_eq!(after.command.environment, before.command.environment);
     assert!(after.outer.is_none() && after.timeline.is_none());
     assert_eq!(after.linger, before.linger);
     assert_eq!(after.seat.uses(), before.seat.uses());

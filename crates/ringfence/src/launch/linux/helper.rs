@@ -6,13 +6,13 @@
 //! process builds the root; once the first process has joined it, the helper takes the old root
 //! off. The command starts when the helper has ended well, and not otherwise.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use ringfence_sys::mounts::{self, CoveredRoot};
 use ringfence_sys::namespaces::{self, Namespaces};
-use ringfence_sys::spawn::{Memory, Spawn};
-use ringfence_sys::wait::{self, Child, Ended};
-use ringfence_sys::{Errno, Pid, Subject, descriptors, loopback};
+use ringfence_sys::spawn::{Beside, Memory, Spawn};
+use ringfence_sys::wait::Ended;
+use ringfence_sys::{Errno, Subject, descriptors, loopback};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -79,14 +79,14 @@ impl Help {
     ) -> Result<(), Refused> {
         match (act, std::mem::replace(self, Self::None)) {
             (Ready::Root(build), Self::Making(helper, _)) => {
-                let covered = build.swap(subject)?;
-                *self = Self::Making(helper, Some(covered));
-                Ok(())
+                let covered = build.swap(subject);
+                *self = Self::Making(helper, covered.ok());
+                covered.map(|_covered| ())
             }
             (Ready::Network, Self::Making(helper, covered)) => {
-                let rest = helper.join(subject, covered).map_err(|errno| (0, errno))?;
+                let (rest, joined) = helper.join(subject, covered);
                 *self = Self::Uncovering(rest);
-                Ok(())
+                joined.map_err(|errno| (0, errno))
             }
             (act, as_before) => {
                 *self = as_before;
@@ -95,12 +95,12 @@ impl Help {
         }
     }
 
-    /// Waits until the helper has ended well.
+    /// Waits until the helper has ended, which has to be in any case, and well.
     pub(super) fn finish(self) -> Result<(), Errno> {
         match self {
             Self::None => Ok(()),
             // Nobody joined the network namespace: the command would have the host's.
-            Self::Making(..) => Err(Errno::INVAL),
+            Self::Making(helper, _) => helper.dismiss().and(Err(Errno::INVAL)),
             Self::Uncovering(rest) => rest.finish(),
         }
     }
@@ -108,7 +108,7 @@ impl Help {
 
 /// A helper that makes a network namespace.
 pub(super) struct Helper {
-    child: Child,
+    beside: Beside,
     answer: OwnedFd,
     order: OwnedFd,
 }
@@ -116,86 +116,109 @@ pub(super) struct Helper {
 /// A helper that takes the old root off, if there is one.
 #[must_use = "the old root can be reached until it has ended"]
 pub(super) struct Uncovering {
-    pid: Pid,
+    beside: Beside,
 }
 
-/// What the helper hears and says.
+/// What the helper hears and says, by number: it has a copy of every descriptor.
+#[derive(Clone, Copy)]
 struct Ends {
-    tell: OwnedFd,
-    hear: OwnedFd,
-    /// The first process's own end, of which the helper has a copy at birth.
-    order: OwnedFd,
+    tell: RawFd,
+    hear: RawFd,
+    /// The first process's own end.
+    order: RawFd,
 }
 
 impl Helper {
-    fn begin(_subject: &Subject) -> Result<Self, Errno> {
+    fn begin(subject: &Subject) -> Result<Self, Errno> {
         let (answer, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (hear, order) = pipe_with(PipeFlags::CLOEXEC)?;
-        let mut ends = Ends { tell, hear, order };
-        let child = Spawn::new(Memory::Copied).start(&mut ends, help)?;
+        let ends = Ends {
+            tell: tell.as_raw_fd(),
+            hear: hear.as_raw_fd(),
+            order: order.as_raw_fd(),
+        };
+        let beside = Spawn::new(Memory::Shared).start_beside(subject, ends, help)?;
         Ok(Self {
-            child,
+            beside,
             answer,
-            order: ends.order,
+            order,
         })
     }
 
     /// Waits until the network namespace is made, joins it, and leaves the old root to the helper.
-    fn join(self, subject: &Subject, covered: Option<CoveredRoot>) -> Result<Uncovering, Errno> {
-        let mut answer = [0; 4];
-        let count = retry_on_intr(|| read(&self.answer, &mut answer))?;
-        if count != answer.len() {
-            return Err(Errno::CHILD);
-        }
-        match i32::from_ne_bytes(answer) {
-            0 => {}
-            number => return Err(Errno::from_raw_os_error(number)),
-        }
-        namespaces::join(subject, self.child.as_fd(), Namespaces::NET)?;
-        if let Some(covered) = covered {
-            write(&self.order, &covered.to_bytes())?;
-        }
-        let pid = self.child.pid();
-        Ok(Uncovering { pid })
+    fn join(
+        self,
+        subject: &Subject,
+        covered: Option<CoveredRoot>,
+    ) -> (Uncovering, Result<(), Errno>) {
+        let Self {
+            beside,
+            answer,
+            order,
+        } = self;
+        let joined = join(subject, &beside, &answer).and_then(|()| match covered {
+            Some(covered) => write(&order, &covered.to_bytes()).map(|_count| ()),
+            None => Ok(()),
+        });
+        (Uncovering { beside }, joined)
+    }
+
+    /// Has nothing for the helper to do any more.
+    fn dismiss(self) -> Result<(), Errno> {
+        let Self { beside, order, .. } = self;
+        drop(order);
+        Uncovering { beside }.finish()
+    }
+}
+
+fn join(subject: &Subject, beside: &Beside, answer: &OwnedFd) -> Result<(), Errno> {
+    let mut made = [0; 4];
+    let count = retry_on_intr(|| read(answer, &mut made))?;
+    if count != made.len() {
+        return Err(Errno::CHILD);
+    }
+    match i32::from_ne_bytes(made) {
+        0 => namespaces::join(subject, beside.as_fd(), Namespaces::NET),
+        number => Err(Errno::from_raw_os_error(number)),
     }
 }
 
 impl Uncovering {
     /// Waits until nothing of the old root can be reached.
     fn finish(self) -> Result<(), Errno> {
-        loop {
-            match wait::wait_any()? {
-                (pid, Ended::Exited(0)) if pid == self.pid => return Ok(()),
-                (pid, Ended::Exited(number)) if pid == self.pid => {
-                    return Err(Errno::from_raw_os_error(i32::from(number)));
-                }
-                (pid, Ended::Killed { .. }) if pid == self.pid => return Err(Errno::CHILD),
-                // Whoever that was, it is not what is waited for.
-                _ => {}
-            }
+        match self.beside.wait()? {
+            Ended::Exited(0) => Ok(()),
+            Ended::Exited(number) => Err(Errno::from_raw_os_error(i32::from(number))),
+            Ended::Killed { .. } => Err(Errno::CHILD),
         }
     }
 }
 
 /// The life of the helper. Its status is zero, or what the kernel answered.
 fn help(subject: &Subject, ends: &mut Ends) -> u8 {
-    let made = namespaces::unshare(subject, Namespaces::NET)
-        .and_then(|()| loopback::bring_up(subject))
-        .map_or_else(Errno::raw_os_error, |()| 0);
-    let done = write(&ends.tell, &made.to_ne_bytes()).and_then(|_| {
-        // With our own copy open, the end of the orders would never be heard.
-        let order = ends.order.as_raw_fd().unsigned_abs();
-        descriptors::close_between(subject, order, order)?;
-        let mut order = [0; 8];
-        let count = retry_on_intr(|| read(&ends.hear, &mut order))?;
-        if count != order.len() {
-            // There is no old root to take off, or nobody who would want it.
-            return Ok(());
-        }
-        mounts::uncover_root(subject, CoveredRoot::from_bytes(order))
-    });
-    match done {
+    match make_and_uncover(subject, *ends) {
         Ok(()) => 0,
         Err(errno) => u8::try_from(errno.raw_os_error()).unwrap_or(u8::MAX),
     }
+}
+
+fn make_and_uncover(subject: &Subject, ends: Ends) -> Result<(), Errno> {
+    // With our own copy open, the end of the orders would never be heard.
+    let order = ends.order.unsigned_abs();
+    descriptors::close_between(subject, order, order)?;
+    let (tell, hear) = (
+        descriptors::own(subject, ends.tell),
+        descriptors::own(subject, ends.hear),
+    );
+    let made = namespaces::unshare(subject, Namespaces::NET)
+        .and_then(|()| loopback::bring_up(subject))
+        .map_or_else(Errno::raw_os_error, |()| 0);
+    write(&tell, &made.to_ne_bytes())?;
+    let mut order = [0; 8];
+    let count = retry_on_intr(|| read(&hear, &mut order))?;
+    if count != order.len() {
+        // There is no old root to take off, or nobody who would want it.
+        return Ok(());
+    }
+    mounts::uncover_root(subject, CoveredRoot::from_bytes(order))
 }

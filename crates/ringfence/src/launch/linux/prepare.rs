@@ -9,12 +9,11 @@ use std::time::Duration;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::{self, UnixSockets};
-use ringfence_sys::exec::StringArray;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::spawn::{Memory, Spawn};
-use ringfence_sys::start::StartArea;
+use ringfence_sys::wait::Child;
 use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -26,7 +25,7 @@ use super::cover::Session;
 use super::gate::{self, Opening};
 use super::held::Held;
 use super::helper::Hands;
-use super::init::{Boundary, Inside};
+use super::init::{Boundary, Inside, Unborn, Words};
 use super::names::{self, Name};
 use super::root::{self, Text};
 use super::running::Running;
@@ -43,7 +42,7 @@ use crate::track::group::SessionGroup;
 #[derive(Debug)]
 #[must_use = "nothing has started yet"]
 pub struct Prepared {
-    inside: Inside,
+    start: Start,
     namespaces: Namespaces,
     failure: OwnedFd,
     end: OwnedFd,
@@ -56,10 +55,29 @@ pub struct Prepared {
     asked_over: Option<OwnedFd>,
     gate: Option<Opening>,
     terminal: Option<seat::Outer>,
-    bwrap: Option<Bwrap>,
     held: Held,
     registry: Option<(PathBuf, About)>,
     linger: Linger,
+}
+
+/// Who makes the session.
+#[derive(Debug)]
+enum Start {
+    /// A first process of ours.
+    Own(Box<Unborn>),
+    /// Another program, which becomes the first process.
+    Through(Bwrap, Box<Inside>),
+}
+
+impl Start {
+    fn of(mut inside: Inside, bwrap: Option<Bwrap>) -> Result<Self, LaunchError> {
+        if let Some(bwrap) = bwrap {
+            return Ok(Self::Through(bwrap, Box::new(inside)));
+        }
+        let becoming = inside.becoming();
+        let becoming = becoming.map_err(|errno| refused(FIRST_PROGRAM, errno))?;
+        Ok(Self::Own(Box::new(Unborn { inside, becoming })))
+    }
 }
 
 /// Opens, allocates and looks up everything that a launch needs.
@@ -144,10 +162,6 @@ pub fn prepare_with(
     let inside = Inside {
         boundary,
         hands,
-        start: StartArea::of_this_program().map_err(|errno| LaunchError::Prepare {
-            what: "find the arguments of this program in /proc".to_owned(),
-            source: errno.into(),
-        })?,
         seat,
         timeline: timeline_inside,
         acts: gathered.acts,
@@ -155,16 +169,18 @@ pub fn prepare_with(
         linger: options.linger,
         fail_at: options.fail_at,
         directory,
-        programs,
-        arguments: StringArray::new(arguments(command)?),
-        environment: StringArray::new(environment),
+        command: Words {
+            programs,
+            arguments: arguments(command)?,
+            environment,
+        },
         failure: failure_inside,
         end: end_inside,
         outer: Some([failure.as_raw_fd(), end.as_raw_fd()]),
     };
+    let start = Start::of(inside, gathered.bwrap)?;
     Ok(Prepared {
-        bwrap: gathered.bwrap,
-        inside,
+        start,
         namespaces: gathered.namespaces,
         failure,
         end,
@@ -344,89 +360,36 @@ impl Prepared {
     /// # Errors
     ///
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
-    pub fn spawn(mut self) -> Result<Running, LaunchError> {
+    pub fn spawn(self) -> Result<Running, LaunchError> {
         let asked = wire::now();
-        if let Some(bwrap) = self.bwrap.take() {
-            return self.spawn_through(bwrap, asked);
-        }
-        let at_birth = match self.inside.hands {
-            Hands::One => self.namespaces,
-            // The helper makes the network's.
-            Hands::Two => self.namespaces.difference(Namespaces::NET),
+        let (child, inside, outside) = match self.start {
+            Start::Own(unborn) => {
+                let (child, inside) = born(*unborn, self.namespaces, self.held.group.as_ref())?;
+                (child, inside, None)
+            }
+            Start::Through(bwrap, inside) => {
+                let started = bwrap.start(&inside, self.held.group.as_ref())?;
+                (started.child, *inside, Some(started.outside))
+            }
         };
-        let mut spawn = Spawn::new(Memory::Copied).namespaces(at_birth);
-        if let Some(group) = &self.held.group {
-            spawn = spawn.cgroup(group.as_fd());
-        }
-        let born = spawn.start(&mut self.inside, super::init::live);
-        let child = born.map_err(|errno| LaunchError::Act {
-            step: crate::launch::StepName(Step::Namespaces),
-            object: None,
-            source: errno.into(),
-        })?;
-        let Self {
-            inside,
-            failure,
-            end,
-            wall,
-            names,
-            plan,
-            program,
-            tmp,
-            timeline,
-            asked_over,
-            terminal,
-            namespaces,
-            gate,
-            bwrap: _,
-            held,
-            registry,
-            linger,
-        } = self;
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         let acts = inside.release();
-        let mut running = Running::new(child, boundary, end, wall, names, plan, tmp);
-        running.held = held;
-        running.linger = linger;
-        running.open_gate(gate)?;
-        running.terminal = receive(terminal)?;
-        let mut running = running.started(&failure, &acts, &program)?;
-        if let Some(socket) = asked_over {
-            let (broker, session) = broker(&socket, namespaces)?;
-            running.ask(broker);
-            running.session = Some(session);
-        }
-        let mut running = running.watching_names()?;
-        if let Some(timeline) = timeline {
-            running.timeline = marks(asked, &timeline);
-        }
-        running.expect_registration(registry);
-        Ok(running)
-    }
-
-    fn spawn_through(self, bwrap: Bwrap, asked: Duration) -> Result<Running, LaunchError> {
-        let started = bwrap.start(&self.inside, self.held.group.as_ref())?;
-        let boundary = self.inside.boundary;
-        let acts = self.inside.release();
         let mut running = Running::new(
-            started.child,
-            boundary,
-            self.end,
-            self.wall,
-            self.names,
-            self.plan,
-            self.tmp,
+            child, boundary, self.end, self.wall, self.names, self.plan, self.tmp,
         );
         running.held = self.held;
         running.linger = self.linger;
-        let (mut running, own) = running.greeted(&started.outside, &self.failure, &acts)?;
+        let mut own_filesystems = Vec::new();
+        if let Some(outside) = outside {
+            (running, own_filesystems) = running.greeted(&outside, &self.failure, &acts)?;
+        }
         running.open_gate(self.gate)?;
         running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
             let (broker, session) = broker(&socket, self.namespaces)?;
-            running.ask(broker.also(own));
+            running.ask(broker.also(own_filesystems));
             running.session = Some(session);
         }
         let mut running = running.watching_names()?;
@@ -437,6 +400,34 @@ impl Prepared {
         Ok(running)
     }
 }
+
+/// Starts a first process of ours.
+fn born(
+    mut unborn: Unborn,
+    namespaces: Namespaces,
+    group: Option<&SessionGroup>,
+) -> Result<(Child, Inside), LaunchError> {
+    let at_birth = match unborn.inside.hands {
+        Hands::One => namespaces,
+        // The helper makes the network's.
+        Hands::Two => namespaces.difference(Namespaces::NET),
+    };
+    let mut spawn = Spawn::new(Memory::Shared).namespaces(at_birth);
+    if let Some(group) = group {
+        spawn = spawn.cgroup(group.as_fd());
+    }
+    let born = spawn.start(&mut unborn, super::init::live);
+    let child = born.map_err(|errno| LaunchError::Act {
+        step: crate::launch::StepName(Step::Namespaces),
+        object: None,
+        source: errno.into(),
+    })?;
+    Ok((child, unborn.inside))
+}
+
+/// What cannot be done without.
+const FIRST_PROGRAM: &str = "lay out the first process's program in memory (not possible where the \
+     sysctl `vm.memfd_noexec` is 2)";
 
 /// Receives the outer end of the session's terminal.
 fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError> {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use ringfence_core::plan::{Plan, Step};
 use ringfence_gate::serve::Gate;
 use ringfence_sys::failure::Failure;
-use ringfence_sys::wait::{Child, Ended};
+use ringfence_sys::init::wire::{NO_PROGRAM, SEAT, Word};
+use ringfence_sys::wait::Child;
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::pidfd_send_signal;
@@ -20,11 +21,11 @@ use super::bwrap::Outside;
 use super::cover::Session;
 use super::gate::Opening;
 use super::held::{Held, MOMENT};
-use super::init::{Boundary, SEAT};
+use super::init::Boundary;
 use super::names::{Holds, Name, Names};
 use super::passing::Signals;
 use super::tmp::SessionTmp;
-use super::wire::{self, Word};
+use super::wire;
 use crate::audit::Denial;
 use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, StepName};
 
@@ -290,6 +291,11 @@ impl Running {
         observer: &mut dyn Observer,
     ) -> io::Result<Report> {
         let cause = self.until_command_ends(signals, beside, observer)?;
+        if self.linger == Linger::No {
+            // Whoever lets go of a session's mounts last waits until the kernel has taken all of
+            // them down. The first process is on its way out, and nobody waits for that.
+            self.names.hold(None);
+        }
         self.command = Some(cause);
         observer.command_ended(&self, cause);
         if self.linger == Linger::Yes {
@@ -584,8 +590,8 @@ impl Running {
             None => None,
         };
         Ok(Some(match message {
-            Some(Word::Ended(Ended::Exited(status))) => Cause::Exited { status },
-            Some(Word::Ended(Ended::Killed { signal })) => self.killed(signal),
+            Some(Word::Exited(status)) => Cause::Exited { status },
+            Some(Word::Killed(signal)) => self.killed(signal.into()),
             Some(Word::Stopped(_)) => return Ok(None),
             None => {
                 // It went without a word, or was made to: nobody has ended the others.
@@ -667,14 +673,14 @@ fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchEr
     let source = io::Error::from(failure.errno);
     let program = || program.to_owned();
     match (step, failure.detail, failure.errno) {
-        (Step::Command, 1, Errno::NOENT | Errno::NOTDIR) => {
+        (Step::Command, NO_PROGRAM, Errno::NOENT | Errno::NOTDIR) => {
             LaunchError::NotFound { program: program() }
         }
         (Step::Init, SEAT, _) => LaunchError::Prepare {
             what: "give the command its streams and its terminal".to_owned(),
             source,
         },
-        (Step::Command, 1, _) => LaunchError::NotExecutable {
+        (Step::Command, NO_PROGRAM, _) => LaunchError::NotExecutable {
             program: program(),
             source,
         },

@@ -6,8 +6,8 @@
 //! by the terminal's keys and continued again, which an orphaned group could not. The outer end goes
 //! to the supervisor, who sets size and modes before the command starts, and to nobody else.
 //!
-//! [`Seat::take`] and [`Seat::take_foreground`] run between fork and exec: they allocate nothing and
-//! report by value.
+//! [`Seat::take`] runs before the first process is its own program: it allocates nothing and reports
+//! by value.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -32,12 +32,12 @@ pub(super) struct Seat {
 pub(super) struct Desk {
     /// Over which the outer end goes to the supervisor, and its word comes back.
     pub(super) socket: OwnedFd,
+    /// The number that the inner end will have in the first process; until then the socket again.
+    pub(super) place: OwnedFd,
     /// The supervisor's end of it, if the first process has a copy at birth.
     pub(super) outer: Option<RawFd>,
     /// Which of the three streams are the terminal.
     pub(super) streams: [Use; 3],
-    /// The inner end, once it was made.
-    pub(super) inner: Option<OwnedFd>,
 }
 
 /// Whether a stream is the terminal.
@@ -80,16 +80,12 @@ impl Seat {
         let Some(wanted) = terminal else {
             return Ok((seat, None));
         };
-        let (outer, socket) = sockets::pair().map_err(|errno| LaunchError::Prepare {
+        let refused = |errno: Errno| LaunchError::Prepare {
             what: "open a socket".to_owned(),
             source: errno.into(),
-        })?;
-        seat.desk = Some(Desk {
-            socket,
-            outer: Some(outer.as_raw_fd()),
-            streams: uses,
-            inner: None,
-        });
+        };
+        let (outer, socket) = sockets::pair().map_err(refused)?;
+        seat.desk = Some(Desk::new(socket, Some(outer.as_raw_fd()), uses).map_err(refused)?);
         let outer = Outer {
             socket: outer,
             wanted,
@@ -111,35 +107,47 @@ impl Seat {
             .map_or([Use::Other; 3], |desk| desk.streams)
     }
 
-    /// The inner end of the terminal, once it was made.
-    pub(super) fn terminal(&self) -> Option<&OwnedFd> {
-        self.desk.as_ref().and_then(|desk| desk.inner.as_ref())
+    /// Where the inner end of the terminal is, once it was made.
+    pub(super) fn terminal(&self) -> Option<BorrowedFd<'_>> {
+        self.desk.as_ref().map(|desk| desk.place.as_fd())
+    }
+
+    /// Whose word says that the terminal is as it should be.
+    pub(super) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
+        self.desk.as_ref().map(|desk| desk.socket.as_fd())
     }
 
     /// Puts the streams in their places and makes the terminal. For the first process.
-    pub(super) fn take(&mut self, subject: &Subject) -> Result<(), Errno> {
+    pub(super) fn take(&self, subject: &Subject) -> Result<(), Errno> {
         for (number, given) in (0..).zip(&self.given) {
             if let Some(given) = given {
                 descriptors::place(subject, given.as_fd(), number)?;
             }
         }
-        match &mut self.desk {
+        match &self.desk {
             Some(desk) => desk.make(subject),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes the terminal's foreground. For the command, with signals blocked.
-    pub(super) fn take_foreground(&self, subject: &Subject) -> Result<(), Errno> {
-        match self.terminal() {
-            Some(inner) => terminal::take_foreground(subject, inner.as_fd()),
             None => Ok(()),
         }
     }
 }
 
 impl Desk {
-    fn make(&mut self, subject: &Subject) -> Result<(), Errno> {
+    /// Lays it out.
+    pub(super) fn new(
+        socket: OwnedFd,
+        outer: Option<RawFd>,
+        streams: [Use; 3],
+    ) -> Result<Self, Errno> {
+        let place = fcntl_dupfd_cloexec(&socket, ABOVE_STANDARD)?;
+        Ok(Self {
+            socket,
+            place,
+            outer,
+            streams,
+        })
+    }
+
+    fn make(&self, subject: &Subject) -> Result<(), Errno> {
         if let Some(outer) = self.outer {
             // Or its closing would never be heard here.
             let number = outer.unsigned_abs();
@@ -153,16 +161,14 @@ impl Desk {
                 descriptors::place(subject, slave.as_fd(), number)?;
             }
         }
-        sockets::send(&self.socket, MADE, &[master.as_fd()])?;
-        drop(master);
-        let mut answer = [0; 1];
-        if sockets::receive(&self.socket, &mut answer)?.length != answer.len() {
-            return Err(Errno::PIPE);
-        }
-        self.inner = Some(slave);
-        Ok(())
+        // The number stays the supervisor's socket in the supervisor itself: nothing is taken over.
+        descriptors::place(subject, slave.as_fd(), self.place.as_raw_fd())?;
+        sockets::send(&self.socket, MADE, &[master.as_fd()])
     }
 }
+
+/// The first number behind standard error's.
+const ABOVE_STANDARD: RawFd = 3;
 
 const MADE: &[u8] = b"t";
 const READY: &[u8] = b"r";
@@ -196,7 +202,6 @@ impl Outer {
 /// The same file under a number that no standard stream has, so that placing one never closes
 /// another.
 fn above_standard(file: OwnedFd) -> Result<OwnedFd, LaunchError> {
-    const ABOVE_STANDARD: RawFd = 3;
     if file.as_raw_fd() >= ABOVE_STANDARD {
         return Ok(file);
     }

@@ -14,7 +14,7 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use super::acts::Ready;
 use super::handover::{self, LARGEST};
-use super::init::{self, Inside};
+use super::init::{self, Inside, Unborn};
 
 /// The status of a second stage that never came to its orders.
 const FAILED: u8 = 125;
@@ -37,9 +37,8 @@ pub(crate) fn live(number: Option<u32>) -> ! {
         }
     };
     match orders(&subject, number) {
-        Ok((mut inside, greeting)) => {
-            let status = begin(&subject, &mut inside, &greeting);
-            // Nothing is dropped: its descriptors were closed by number long ago.
+        Ok((inside, greeting)) => {
+            let status = begin(&subject, inside, &greeting);
             exec::exit_now(&subject, status)
         }
         Err(errno) => {
@@ -80,7 +79,7 @@ fn orders(subject: &Subject, number: Option<u32>) -> Result<(Inside, OwnedFd), E
     Ok((inside, greeting))
 }
 
-fn begin(subject: &Subject, inside: &mut Inside, greeting: &OwnedFd) -> u8 {
+fn begin(subject: &Subject, mut inside: Inside, greeting: &OwnedFd) -> u8 {
     // Before anything is said: whoever hears the greeting may rely on all of it.
     let checked = inside.acts.iter().find(|(step, _)| *step == Step::Root);
     let Some((_, Ready::Checked(expected))) = checked else {
@@ -92,7 +91,10 @@ fn begin(subject: &Subject, inside: &mut Inside, greeting: &OwnedFd) -> u8 {
     if let Err(errno) = greet(greeting, &expected.private()) {
         return inside.fail(Step::Init, 0, errno);
     }
-    init::live(subject, inside)
+    match inside.becoming() {
+        Ok(becoming) => init::live(subject, &mut Unborn { inside, becoming }),
+        Err(errno) => inside.fail(Step::Init, 0, errno),
+    }
 }
 
 /// Tells the supervisor which process this is, and which file systems are the session's own.

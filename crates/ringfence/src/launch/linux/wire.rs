@@ -6,64 +6,24 @@ use std::time::Duration;
 use ringfence_core::plan::Step;
 
 use ringfence_sys::Errno;
-use ringfence_sys::wait::Ended;
+use ringfence_sys::init::wire::{MARK_BYTES, WORD_BYTES, Word, mark_bytes, read_mark};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::time::{ClockId, clock_gettime};
 
-/// How the command ended, as it travels: two bytes of mark, the manner, the number.
-const BYTES: usize = 4;
-const MARK: [u8; 2] = *b"rf";
-const EXITED: u8 = 0;
-const KILLED: u8 = 1;
-const STOPPED: u8 = 2;
-
-/// What a first process says about the command.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Word {
-    /// It is over, and nothing is left of it.
-    Ended(Ended),
-    /// This signal has stopped it; only sessions with a terminal of their own tell.
-    Stopped(i32),
-}
-
-/// Sends how the command ended. Nothing can be done if the supervisor is gone.
-pub(super) fn send_end(pipe: BorrowedFd<'_>, ended: Ended) {
-    match ended {
-        Ended::Exited(status) => send(pipe, EXITED, status),
-        Ended::Killed { signal } => send(pipe, KILLED, signal.to_le_bytes()[0]),
-    }
-}
-
-/// Says that a signal has stopped the command.
-pub(super) fn send_stopped(pipe: BorrowedFd<'_>, signal: i32) {
-    send(pipe, STOPPED, signal.to_le_bytes()[0]);
-}
-
-fn send(pipe: BorrowedFd<'_>, manner: u8, number: u8) {
-    let message = [MARK[0], MARK[1], manner, number];
-    let _ = retry_on_intr(|| write(pipe, &message));
-}
-
 /// Reads what is said about the command; `None` if the first process went without a word.
 pub(super) fn receive_word(pipe: impl AsFd) -> Result<Option<Word>, Errno> {
-    let mut message = [0; BYTES];
+    let mut message = [0; WORD_BYTES];
     let count = retry_on_intr(|| read(pipe.as_fd(), &mut message))?;
-    let [m0, m1, manner, number] = message;
-    if count != BYTES || [m0, m1] != MARK {
-        return Ok(None);
-    }
-    Ok(match manner {
-        EXITED => Some(Word::Ended(Ended::Exited(number))),
-        KILLED => Some(Word::Ended(Ended::Killed {
-            signal: i32::from(number),
-        })),
-        STOPPED => Some(Word::Stopped(i32::from(number))),
-        _ => None,
-    })
+    Ok(Word::from_bytes(message).filter(|_| count == WORD_BYTES))
 }
 
-/// When a step was done, as it travels: the step, then nanoseconds on the monotonic clock.
-const MARK_BYTES: usize = 9;
+/// The number of a step, as it travels: there are far fewer than 256.
+pub(super) fn number(step: Step) -> u8 {
+    let position = Step::ALL.iter().position(|known| *known == step);
+    position
+        .and_then(|position| u8::try_from(position).ok())
+        .unwrap_or(u8::MAX)
+}
 
 /// The monotonic clock, which all processes share.
 pub(super) fn now() -> Duration {
@@ -76,11 +36,8 @@ pub(super) fn now() -> Duration {
 
 /// Says that a step is done.
 pub(super) fn send_mark(pipe: BorrowedFd<'_>, step: Step) {
-    let position = Step::ALL.iter().position(|known| *known == step);
-    let position = position.and_then(|position| u8::try_from(position).ok());
     let nanoseconds = u64::try_from(now().as_nanos()).unwrap_or(u64::MAX);
-    let [n0, n1, n2, n3, n4, n5, n6, n7] = nanoseconds.to_ne_bytes();
-    let message = [position.unwrap_or(u8::MAX), n0, n1, n2, n3, n4, n5, n6, n7];
+    let message = mark_bytes(number(step), nanoseconds);
     let _ = retry_on_intr(|| write(pipe, &message));
 }
 
@@ -89,8 +46,7 @@ pub(super) fn receive_marks(pipe: impl AsFd) -> Vec<(Step, Duration)> {
     let mut marks = Vec::new();
     let mut message = [0; MARK_BYTES];
     while let Ok(MARK_BYTES) = retry_on_intr(|| read(pipe.as_fd(), &mut message)) {
-        let [position, n0, n1, n2, n3, n4, n5, n6, n7] = message;
-        let nanoseconds = u64::from_ne_bytes([n0, n1, n2, n3, n4, n5, n6, n7]);
+        let (position, nanoseconds) = read_mark(message);
         if let Some(step) = Step::ALL.get(usize::from(position)) {
             marks.push((*step, Duration::from_nanos(nanoseconds)));
         }

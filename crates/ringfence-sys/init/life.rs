@@ -1,0 +1,310 @@
+//! The life of the first process of a session.
+//!
+//! It starts the command and stays: it reaps what is orphaned, passes signals on, and says how
+//! the command ended. In a pid namespace the kernel ends everything else when it goes, for any
+//! reason. Without one it is the parent of every orphan, and ends them itself, pass by pass, until
+//! none is left.
+
+use super::calls::{self, Child, Errno, Patience, Status, Watched};
+use super::wire::{self, Background, Boundary, Fails, Orders, Word};
+
+/// What this process was started with.
+pub(crate) struct Life {
+    pub(crate) orders: Orders,
+    /// Names of the program to run, as many as the orders say.
+    pub(crate) programs: *const *const u8,
+    /// Ends in a null pointer.
+    pub(crate) arguments: *const *const u8,
+    /// Ends in a null pointer.
+    pub(crate) environment: *const *const u8,
+}
+
+/// The status of a first process that could not do its work; a pipe says why.
+pub(crate) const FAILED: u8 = 125;
+
+impl Life {
+    /// All of it; the result is the exit status. `forget` overwrites what this process was
+    /// started with.
+    pub(crate) fn live(&self, forget: impl FnOnce()) -> u8 {
+        let orders = &self.orders;
+        let signals = match ready(orders) {
+            Ok(signals) => signals,
+            Err((detail, errno)) => return self.fail(orders.steps.init, detail, errno),
+        };
+        self.mark(orders.steps.init);
+        let command = match calls::spawn(self, become_command) {
+            Ok(command) => command,
+            Err(errno) => return self.fail(orders.steps.command, 0, errno),
+        };
+        // It is the command's now, and nobody else's business.
+        forget();
+        // The command runs, or has said why not: in both cases these pipes have done their work.
+        // The supervisor reads the second to its end before it answers anything that the command
+        // asks.
+        calls::close(orders.failure);
+        if let Some(timeline) = orders.timeline {
+            calls::close(timeline);
+        }
+        let ended = watch(Some(command), signals, orders);
+        if let (Background::Stays, Some(ended)) = (orders.background, ended) {
+            // Whoever reads the command's streams must not wait for this process.
+            calls::close_streams();
+            say(orders, ended);
+            // Until nobody is left, or nobody wants them any more.
+            watch(None, signals, orders);
+        }
+        match orders.boundary {
+            Boundary::Descent => end_descendants(),
+            Boundary::PidNamespace => end_everyone_else(),
+        }
+        if let (Background::Ends, Some(ended)) = (orders.background, ended) {
+            say(orders, ended);
+        }
+        0
+    }
+
+    fn mark(&self, step: u8) {
+        if let Some(timeline) = self.orders.timeline {
+            calls::say(timeline, &wire::mark_bytes(step, calls::now()));
+        }
+    }
+
+    fn fail(&self, step: u8, detail: u32, errno: Errno) -> u8 {
+        let errno = u16::try_from(errno).unwrap_or(1);
+        let message = wire::failure_bytes(u16::from(step), errno, detail);
+        calls::say(self.orders.failure, &message);
+        FAILED
+    }
+}
+
+fn say(orders: &Orders, word: Word) {
+    calls::say(orders.end, &word.to_bytes());
+}
+
+/// Gets ready to start the command; the result is where signals arrive. All of them are blocked
+/// already: the launcher saw to it before this process was born.
+fn ready(orders: &Orders) -> Result<u32, (u32, Errno)> {
+    let whole = |errno| (0, errno);
+    calls::hide_memory().map_err(whole)?;
+    // So that whoever ends programs by our name does not end this one with them.
+    calls::set_name(c"(session)").map_err(whole)?;
+    let signals = calls::all_signals().map_err(whole)?;
+    for from in orders.waits.into_iter().flatten() {
+        // Somebody outside must have done something first.
+        let mut go = [0; 1];
+        match calls::read(from, &mut go) {
+            Ok(1) => calls::close(from),
+            Ok(_) => return Err((wire::SEAT, calls::EPIPE)),
+            Err(errno) => return Err((wire::SEAT, errno)),
+        }
+    }
+    if orders.fails == Fails::Init {
+        return Err((0, calls::EIO));
+    }
+    Ok(signals)
+}
+
+/// Becomes the command, or says why not.
+extern "C" fn become_command(life: &Life) -> u8 {
+    let orders = &life.orders;
+    let step = orders.steps.command;
+    if orders.fails == Fails::Command {
+        return life.fail(step, 0, calls::EIO);
+    }
+    let clean = match orders.terminal {
+        Some(terminal) => calls::take_foreground(terminal),
+        None => Ok(()),
+    };
+    let clean = clean
+        .and_then(|()| calls::close_others_at_exec())
+        .and_then(|()| calls::set_mask(0));
+    if let Err(errno) = clean {
+        return life.fail(step, 0, errno);
+    }
+    // As a shell does: a name that is nowhere is "not found"; one that is somewhere and cannot be
+    // run is that, even if later directories have nothing.
+    let mut answer = calls::ENOENT;
+    for index in 0..orders.programs as usize {
+        // SAFETY: whoever made this value vouches for that many names.
+        let program = unsafe { life.programs.add(index) };
+        // SAFETY: as above.
+        let program = unsafe { *program };
+        // SAFETY: the kernel laid these strings and both arrays out at our own start, each string
+        // with its NUL and each array with its null pointer.
+        let errno = unsafe { calls::execve(program, life.arguments, life.environment) };
+        match errno {
+            calls::ENOENT | calls::ENOTDIR => {}
+            calls::EACCES => answer = errno,
+            other => {
+                answer = other;
+                break;
+            }
+        }
+    }
+    life.fail(step, wire::NO_PROGRAM, answer)
+}
+
+/// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.
+///
+/// Without a command it is for those that linger: until none of them is left. Signals are not for
+/// them.
+fn watch(command: Option<Child>, signals: u32, orders: &Orders) -> Option<Word> {
+    loop {
+        let mut watched = [
+            Watched::closing(orders.end),
+            Watched::readable(signals),
+            Watched::readable(command.map_or(signals, |command| command.pidfd)),
+        ];
+        if calls::poll(&mut watched).is_err() {
+            continue;
+        }
+        while let Some(arrived) = calls::next_signal(signals) {
+            // A terminal's keys reach the command by themselves: it is in the foreground.
+            let Some(command) = command else { continue };
+            if orders.terminal.is_some() && arrived.signal == calls::SIGCONT {
+                // The whole group was stopped with it.
+                calls::continue_group(command.pid);
+            } else if arrived.by_process && arrived.signal != calls::SIGCHLD {
+                // An orphan's end is for us; everything else is for the command.
+                calls::signal_child(command.pidfd, arrived.signal);
+            }
+        }
+        match reap(command) {
+            Reaped::Command(ended) => return Some(ended),
+            Reaped::Everyone if command.is_none() => return None,
+            Reaped::Everyone | Reaped::Some => {}
+        }
+        if let (Some(_), Some(command)) = (orders.terminal, command)
+            && let Some(signal) = calls::stopped(command.pidfd)
+        {
+            say(orders, Word::Stopped(low(signal)));
+        }
+        if watched[0].is_broken() {
+            return None;
+        }
+    }
+}
+
+/// Who was found to have ended.
+enum Reaped {
+    /// The command, so.
+    Command(Word),
+    /// No child is left.
+    Everyone,
+    /// Nobody, or somebody else.
+    Some,
+}
+
+/// Reaps everything that has ended.
+fn reap(command: Option<Child>) -> Reaped {
+    let mut found = Reaped::Some;
+    loop {
+        match calls::reap(Patience::None) {
+            Ok(Some((pid, status))) => {
+                if command.is_some_and(|command| command.pid == pid) {
+                    found = Reaped::Command(ended(status));
+                }
+            }
+            Ok(None) => return found,
+            Err(_) => {
+                return match found {
+                    Reaped::Command(ended) => Reaped::Command(ended),
+                    Reaped::Everyone | Reaped::Some => Reaped::Everyone,
+                };
+            }
+        }
+    }
+}
+
+/// Ends everything else in the pid namespace, so that whoever hears of the command's end knows
+/// that nothing of it is left. The kernel would do the same when this process goes.
+fn end_everyone_else() {
+    // A process that is being killed cannot fork, so a second pass is rare.
+    loop {
+        calls::kill_everyone_else();
+        loop {
+            match calls::reap(Patience::UntilOneEnds) {
+                Ok(_) => {}
+                Err(calls::EINTR) => break,
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Ends every descendant, however it tried to get away.
+///
+/// Whoever loses its parent becomes a child of this process, and a child cannot be mistaken for
+/// another process before it is reaped here. So each pass ends all children there are, and when
+/// none is left there is no descendant left either.
+fn end_descendants() {
+    let mut buffer = [0; 4096];
+    loop {
+        let mut rest = children(&mut buffer).unwrap_or_default();
+        while let Some((pid, after)) = next_number(rest) {
+            rest = after;
+            calls::end_child(pid);
+        }
+        // Sleeps until one has ended: either one that was killed above, or a newborn's parent.
+        if let Err(calls::ECHILD) = calls::reap(Patience::UntilOneEnds) {
+            return;
+        }
+        // Those that have ended meanwhile need no pass of their own.
+        while let Ok(Some(_)) = calls::reap(Patience::None) {}
+    }
+}
+
+/// The numbers of our children, as far as they fit; the rest is for the next pass.
+fn children(buffer: &mut [u8]) -> Result<&[u8], Errno> {
+    let file = calls::open_children()?;
+    let count = calls::read(file, buffer);
+    calls::close(file);
+    Ok(buffer.get(..count?).unwrap_or_default())
+}
+
+/// Splits one decimal number off; a number that the buffer cut short is left out.
+pub(crate) fn next_number(text: &[u8]) -> Option<(i32, &[u8])> {
+    let end = text.iter().position(|byte| *byte == b' ')?;
+    let mut number: i32 = 0;
+    for byte in text.get(..end)? {
+        let digit = i32::from(byte.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        number = number.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some((number, text.get(end + 1..)?))
+}
+
+/// Splits the packed word of `wait4`: without `WUNTRACED` it tells only of ends.
+pub(crate) fn ended(Status(status): Status) -> Word {
+    match status & 0x7f {
+        0 => Word::Exited(status.to_le_bytes()[1]),
+        signal => Word::Killed(low(signal)),
+    }
+}
+
+/// Signals are numbered to 64.
+fn low(signal: i32) -> u8 {
+    signal.to_le_bytes()[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_numbers_with_a_space_behind_each() {
+        assert_eq!(next_number(b"12 345 "), Some((12, &b"345 "[..])));
+        assert_eq!(next_number(b"345 "), Some((345, &b""[..])));
+        for cut_short_or_wrong in [&b""[..], b"12", b"99999999999 ", b"1x ", b"-1 "] {
+            assert_eq!(next_number(cut_short_or_wrong), None);
+        }
+    }
+
+    #[test]
+    fn an_end_is_told_from_the_kernels_word() {
+        assert_eq!(ended(Status(0)), Word::Exited(0));
+        assert_eq!(ended(Status(7 << 8)), Word::Exited(7));
+        assert_eq!(ended(Status(9)), Word::Killed(9));
+        // The bit for a dump is no part of the signal.
+        assert_eq!(ended(Status(0x8b)), Word::Killed(0xb));
+    }
+}
