@@ -49,6 +49,9 @@ impl Planned {
         if wants_cgroup(policy, choice) {
             facts.cgroup = probe::cgroup();
         }
+        if choice == EngineChoice::Named(Engine::Bwrap) {
+            facts.bwrap = probe::bwrap();
+        }
         let plan = compile(policy, &facts, choice);
         // Gaps that were accepted beforehand are reported as they are; a refusal deserves a look.
         if plan.may_launch() {

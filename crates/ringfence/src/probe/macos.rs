@@ -3,7 +3,7 @@
 //! Every one has Seatbelt, so there is nothing to look for; whether a profile is really taken, and a
 //! process under it really found again, is only told by a launch, which [`super::examine`] tries.
 
-use ringfence_core::plan::{CgroupFacts, Feature, HostFacts};
+use ringfence_core::plan::{Bwrap, CgroupFacts, Feature, HostFacts};
 use ringfence_core::settings::Os;
 
 use super::{Finding, Findings, Probed, this_arch};
@@ -20,6 +20,11 @@ pub fn quick() -> HostFacts {
 /// There is none.
 pub fn cgroup() -> CgroupFacts {
     quick().cgroup
+}
+
+/// There is none.
+pub fn bwrap() -> Bwrap {
+    quick().bwrap
 }
 
 /// The same: a launch is the only trial there is.

@@ -18,17 +18,17 @@ pub use trial::examine;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{cgroup, quick, thorough};
+pub use linux::{bwrap, cgroup, quick, thorough};
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub use macos::{cgroup, quick, thorough};
+pub use macos::{bwrap, cgroup, quick, thorough};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub use unsupported::{cgroup, quick, thorough};
+pub use unsupported::{bwrap, cgroup, quick, thorough};
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Machines on which nothing can be enforced yet: everything is missing, and says so.
 
-use ringfence_core::plan::{CgroupFacts, Feature, HostFacts};
+use ringfence_core::plan::{Bwrap, CgroupFacts, Feature, HostFacts};
 use ringfence_core::settings::Os;
 
 use super::{Finding, Findings, Probed, this_arch};
@@ -17,6 +17,11 @@ pub fn quick() -> HostFacts {
 /// There is none.
 pub fn cgroup() -> CgroupFacts {
     quick().cgroup
+}
+
+/// There is none.
+pub fn bwrap() -> Bwrap {
+    quick().bwrap
 }
 
 /// The same: there is nothing to try.

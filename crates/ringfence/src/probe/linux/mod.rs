@@ -64,7 +64,6 @@ pub fn quick() -> HostFacts {
         process_limit: process_limit(),
         cgroup: unasked_cgroup(),
         mark: mark(),
-        bwrap: system_bwrap(),
         ..HostFacts::nothing(Os::Linux)
     }
 }
@@ -236,6 +235,7 @@ impl Trial {
     }
 
     fn bwrap(&mut self) {
+        self.facts.bwrap = bwrap();
         let (state, detail) = match &self.facts.bwrap {
             Bwrap::Absent => (
                 missing(
@@ -300,6 +300,11 @@ fn unasked_cgroup() -> CgroupFacts {
         ),
         controllers: Vec::new(),
     }
+}
+
+/// What bubblewrap of the system there is, by looking alone. Only launches that name it need it.
+pub fn bwrap() -> Bwrap {
+    system_bwrap()
 }
 
 /// Whether a session could have a cgroup of its own, by looking alone.
