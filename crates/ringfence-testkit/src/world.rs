@@ -250,6 +250,9 @@ impl World {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
             .env("HOME", self.home(""))
             .env("LANG", "C.UTF-8")
+            // This world may lie in a repository: whatever a test does to its own, git must not
+            // take that one instead.
+            .env("GIT_CEILING_DIRECTORIES", &self.root)
             .current_dir(self.project(""))
             .stdin(Stdio::null());
         if self.who == Who::Plain {
