@@ -5,9 +5,12 @@
 //! a child. When any of these stages fails, no code of the command has run.
 
 mod streams;
+mod testing;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod words;
 pub use streams::{Given, NewTerminal, Size, Stream, Streams};
+#[doc(hidden)]
+pub use testing::{Helping, Testing};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -353,26 +356,7 @@ pub struct Options {
     /// and what a killed supervisor leaves of it stays.
     #[cfg(target_os = "linux")]
     pub registry: Option<(PathBuf, crate::sessions::About)>,
-    /// Pretend that the kernel refused this step: for tests that nothing is left behind.
+    /// What only tests ask for.
     #[doc(hidden)]
-    pub fail_at: Option<Step>,
-    /// Skip this step altogether: for tests that show what one layer alone holds.
-    #[doc(hidden)]
-    pub danger_without: Option<Step>,
-    /// Who sets the session up: for tests that it makes no difference.
-    #[doc(hidden)]
-    pub helper: Helping,
-}
-
-/// Whether a second process helps to set a session up.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Helping {
-    /// On every machine.
-    Always,
-    /// On none.
-    Never,
-    /// Where a processor is free for it.
-    #[default]
-    WherePossible,
+    pub testing: Testing,
 }

@@ -105,10 +105,10 @@ pub fn prepare_with(
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
     for act in plan.acts() {
         let step = act.step();
-        if options.danger_without == Some(step) {
+        if options.testing.danger_without == Some(step) {
             continue;
         }
-        if options.fail_at == Some(step) && before_birth(step) {
+        if options.testing.fail_at == Some(step) && before_birth(step) {
             return Err(LaunchError::Act {
                 step: crate::launch::StepName(step),
                 object: None,
@@ -137,7 +137,7 @@ pub fn prepare_with(
     };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
     let hands = if own_network {
-        Hands::of(options.helper)
+        Hands::of(options.testing.helper)
     } else {
         Hands::One
     };
@@ -153,7 +153,7 @@ pub fn prepare_with(
         acts: gathered.acts,
         mark: marked.map(|(_, limit)| limit),
         linger: options.linger,
-        fail_at: options.fail_at,
+        fail_at: options.testing.fail_at,
         directory,
         programs,
         arguments: StringArray::new(arguments(command)?),
@@ -169,7 +169,7 @@ pub fn prepare_with(
         failure,
         end,
         wall: gathered.wall,
-        names: names::of_plan(policy, plan, options.danger_without)?,
+        names: names::of_plan(policy, plan, options.testing.danger_without)?,
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,
