@@ -94,6 +94,27 @@ impl From<Termios> for Modes {
     }
 }
 
+impl Modes {
+    /// Those that pass every byte through untouched; see [`make_raw`].
+    #[must_use]
+    pub fn raw(&self, output: Output) -> Self {
+        let mut raw = self.0.clone();
+        raw.make_raw();
+        if output == Output::Processed {
+            raw.output_modes = self.0.output_modes;
+        }
+        raw.special_codes[SpecialCodeIndex::VMIN] = 0;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+        Self(raw)
+    }
+
+    /// Whether a terminal treats what is typed in the same way with both.
+    pub fn read_like(&self, other: &Self) -> bool {
+        let (one, other) = (&self.0, &other.0);
+        one.input_modes == other.input_modes && one.local_modes == other.local_modes
+    }
+}
+
 /// Reads the modes of a terminal.
 ///
 /// # Errors
@@ -122,19 +143,12 @@ pub enum Output {
 ///
 /// [`Errno::NOTTY`] for anything but a terminal.
 pub fn make_raw(terminal: impl AsFd, output: Output) -> Result<Modes, Errno> {
-    let before = tcgetattr(&terminal)?;
-    let mut raw = before.clone();
-    raw.make_raw();
-    if output == Output::Processed {
-        raw.output_modes = before.output_modes;
-    }
-    raw.special_codes[SpecialCodeIndex::VMIN] = 0;
-    raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-    tcsetattr(&terminal, OptionalActions::Now, &raw)?;
-    Ok(Modes(before))
+    let before = modes(&terminal)?;
+    restore(&terminal, &before.raw(output))?;
+    Ok(before)
 }
 
-/// Gives a terminal the modes it had, at once.
+/// Gives a terminal modes that it had, at once.
 ///
 /// # Errors
 ///
