@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::launch::{
     self, Decider, Given, LaunchError, NewTerminal, Options, Report, Size, Stream, Streams,
 };
+use crate::report::Planned;
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::Running;
 
@@ -387,7 +388,8 @@ impl Command {
             Some(decider) => prepared.asking(Arc::clone(decider)),
             None => prepared,
         };
-        Ok(Running::new(prepared.serve()?, ends))
+        let planned = Planned::new(&walls.policy, &walls.plan);
+        Ok(Running::new(prepared.serve()?, ends, command, planned))
     }
 
     /// The caller's variables, as far as they are offered.

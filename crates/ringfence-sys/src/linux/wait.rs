@@ -31,6 +31,18 @@ pub enum Ended {
     },
 }
 
+/// What a process that lives on has done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Turn {
+    /// It goes on.
+    Continued,
+    /// A signal has stopped it.
+    Stopped {
+        /// Which one.
+        signal: i32,
+    },
+}
+
 impl Child {
     pub(super) fn new(pid: Pid, pidfd: OwnedFd) -> Self {
         Self { pid, pidfd }
@@ -68,15 +80,24 @@ impl Child {
         self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
-    /// The signal that has stopped it since this was last asked; `None` while it runs.
+    /// Whether it was stopped or continued since this was last asked.
     ///
     /// # Errors
     ///
     /// [`Errno::CHILD`] if it was reaped before.
-    pub fn stopped(&self) -> Result<Option<i32>, Errno> {
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | any_exit_signal();
+    pub fn turn(&self) -> Result<Option<Turn>, Errno> {
+        let options = WaitIdOptions::STOPPED
+            | WaitIdOptions::CONTINUED
+            | WaitIdOptions::NOHANG
+            | any_exit_signal();
         let status = retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), options))?;
-        Ok(status.as_ref().and_then(WaitIdStatus::stopping_signal))
+        Ok(status.as_ref().and_then(|status| {
+            if status.continued() {
+                return Some(Turn::Continued);
+            }
+            let signal = status.stopping_signal()?;
+            Some(Turn::Stopped { signal })
+        }))
     }
 
     fn reap(&self, options: WaitIdOptions) -> Result<Option<Ended>, Errno> {

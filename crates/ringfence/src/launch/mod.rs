@@ -57,6 +57,7 @@ use serde::Serialize;
 
 use crate::audit::Denial;
 use crate::changes::Changes;
+use crate::event::Event;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -102,6 +103,15 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The limit that has ended the command, if one has.
+    pub fn limit(self) -> Option<LimitName> {
+        match self {
+            Self::Limit { limit, .. } => Some(limit),
+            Self::WallTime => Some(LimitName::Wall),
+            _ => None,
+        }
+    }
+
     /// The exit status that tells a shell about it.
     pub fn exit_status(self) -> u8 {
         match self {
@@ -335,6 +345,8 @@ pub trait Observer {
     fn settled(&mut self, session: &Running);
     /// The command has ended. A session that lingers goes on; any other is over.
     fn command_ended(&mut self, session: &Running, cause: Cause);
+    /// Something happened in it. Whoever waits here makes the session wait.
+    fn happened(&mut self, _event: &Event) {}
 }
 
 /// Somebody who does not care.

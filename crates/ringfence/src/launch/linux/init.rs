@@ -330,11 +330,10 @@ fn watch(
             Reaped::Everyone if command.is_none() => return None,
             Reaped::Everyone | Reaped::Some => {}
         }
-        if on_terminal
-            && let Some(command) = command
-            && let Ok(Some(signal)) = command.stopped()
+        while let Some(command) = command
+            && let Ok(Some(turn)) = command.turn()
         {
-            wire::send_stopped(end, signal);
+            wire::send_turn(end, turn);
         }
         if abandoned {
             return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence_core::plan::Step;
 
 use ringfence_sys::Errno;
-use ringfence_sys::wait::Ended;
+use ringfence_sys::wait::{Ended, Turn};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,13 +16,16 @@ const MARK: [u8; 2] = *b"rf";
 const EXITED: u8 = 0;
 const KILLED: u8 = 1;
 const STOPPED: u8 = 2;
+const CONTINUED: u8 = 3;
 
 /// What a first process says about the command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Word {
     /// It is over, and nothing is left of it.
     Ended(Ended),
-    /// This signal has stopped it; only sessions with a terminal of their own tell.
+    /// It goes on.
+    Continued,
+    /// This signal has stopped it.
     Stopped(i32),
 }
 
@@ -34,9 +37,12 @@ pub(super) fn send_end(pipe: BorrowedFd<'_>, ended: Ended) {
     }
 }
 
-/// Says that a signal has stopped the command.
-pub(super) fn send_stopped(pipe: BorrowedFd<'_>, signal: i32) {
-    send(pipe, STOPPED, signal.to_le_bytes()[0]);
+/// Says that a signal has stopped the command, or that it goes on.
+pub(super) fn send_turn(pipe: BorrowedFd<'_>, turn: Turn) {
+    match turn {
+        Turn::Continued => send(pipe, CONTINUED, 0),
+        Turn::Stopped { signal } => send(pipe, STOPPED, signal.to_le_bytes()[0]),
+    }
 }
 
 fn send(pipe: BorrowedFd<'_>, manner: u8, number: u8) {
@@ -58,6 +64,7 @@ pub(super) fn receive_word(pipe: impl AsFd) -> Result<Option<Word>, Errno> {
             signal: i32::from(number),
         })),
         STOPPED => Some(Word::Stopped(i32::from(number))),
+        CONTINUED => Some(Word::Continued),
         _ => None,
     })
 }
