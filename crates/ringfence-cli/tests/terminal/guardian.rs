@@ -10,6 +10,17 @@ use crate::ends::mark;
 const SOON: Duration = Duration::from_secs(10);
 const NAME: &str = "tty-guardian";
 
+/// The guardian beside a supervisor, once it has its name.
+#[track_caller]
+fn guardian_of(program: u32) -> u32 {
+    let mut found = Vec::new();
+    until("there is a guardian", SOON, || {
+        found = children(program, NAME);
+        found.len() == 1
+    });
+    found[0]
+}
+
 /// A session that has done everything to the terminal, and its guardian.
 fn disturbed(world: &World, mark: &str) -> (Terminal, u32) {
     let script = format!(
@@ -17,10 +28,7 @@ fn disturbed(world: &World, mark: &str) -> (Terminal, u32) {
     );
     let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", &script]);
     terminal.expect("ready");
-    let guardians = children(terminal.program(), NAME);
-    let [guardian] = guardians[..] else {
-        panic!("there is one guardian: {guardians:?}");
-    };
+    let guardian = guardian_of(terminal.program());
     (terminal, guardian)
 }
 
@@ -94,10 +102,11 @@ fn a_suspended_session_has_no_guardian() {
         let [program] = children(shell.parse().unwrap(), "ringfence")[..] else {
             panic!("it runs");
         };
-        assert_eq!(children(program, NAME).len(), 1);
+        let guardian = guardian_of(program);
         terminal.keys("\x1a");
         terminal.expect("Stopped");
         terminal.expect("outside> ");
+        assert!(!is_alive(guardian));
         assert_eq!(children(program, NAME), []);
         terminal.line("kill -9 %1");
         until("it is gone", SOON, || !is_alive(program));
