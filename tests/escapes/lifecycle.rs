@@ -1,4 +1,5 @@
-//! 121, 123, 127: holding on to a pipe, dodging the time limit, taking every process.
+//! 121, 123, 127, 131: holding on to a pipe, dodging the time limit, taking every process or
+//! processor.
 
 use std::time::{Duration, Instant};
 
@@ -104,5 +105,29 @@ fn a_fork_bomb_runs_into_its_limit() {
         assert!(free.success());
         canary.assert_alive();
         say(&format!("a fork bomb was refused {refusals} times"));
+    });
+}
+
+/// Nobody inside gets ahead of every other process of the machine.
+#[test]
+fn a_real_time_priority_is_not_given() {
+    for_each_user(binaries!(), |world| {
+        let ahead = [["chrt", "-f", "1", "true"], ["nice", "-n", "-9", "true"]];
+        for words in ahead {
+            let free = world.command(words[0]).args(&words[1..]).output().unwrap();
+            if world.ids().0 == 0 {
+                assert!(free.status.success(), "the control: {words:?}");
+                assert!(free.stderr.is_empty(), "the control: {words:?}");
+            }
+            for (name, setup) in setups(world, r#""limits": {"wall": 60}"#) {
+                // Whoever restricts nothing does not restrict this.
+                if name == "track" {
+                    continue;
+                }
+                let done = world.run(&setup, words);
+                let refused = done.status != 0 || done.stderr.contains("ermission denied");
+                assert!(refused, "{name}, {words:?}: {}", done.stderr);
+            }
+        }
     });
 }

@@ -56,6 +56,9 @@ fn it_is_bounded() {
             case(op!["fill", "/tmp/small", "4"], "", "ok"),
             case(op!["fill", "/tmp/large", "16"], "", "ENOSPC"),
             case(op!["fill", "/dev/shm/large", "16"], "", "ENOSPC"),
+            // As many files as pages, and some that every session may have.
+            case(op!["inodes", "/tmp/some", "3000"], "", "ok"),
+            case(op!["inodes", "/tmp/many", "10000"], "", "ENOSPC"),
         ];
         world.check_confined(&setup, &cases);
         // A file in the project has a bound of its own; beyond it a signal ends the writer.

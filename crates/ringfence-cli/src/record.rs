@@ -4,11 +4,14 @@
 //! and whatever way a run takes, its last event is written exactly once. The trail is opened when
 //! the command runs already: nobody waits for it.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ringfence::audit::{self, Denial, Trail};
+#[cfg(target_os = "linux")]
+use ringfence::Happened;
+use ringfence::audit::{self, Denial, Denied, Trail};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
     End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError, ReportFile,
@@ -36,6 +39,12 @@ pub(crate) struct Record {
     /// What was approved for this run.
     pub(crate) approved: Approved,
     about: About,
+    /// Denials that are in the audit trail already.
+    told: HashSet<(Denied, String)>,
+    /// Whether the session has run for more than a moment, so that what happens in it is written
+    /// down at once.
+    #[cfg(target_os = "linux")]
+    settled: bool,
     /// Whoever waits for the command of a lingering session.
     #[cfg(target_os = "linux")]
     pub(crate) behind: Option<ringfence::linger::Behind>,
@@ -68,6 +77,9 @@ impl Record {
             error: None,
             approved: Approved::default(),
             about: About::default(),
+            told: HashSet::new(),
+            #[cfg(target_os = "linux")]
+            settled: false,
             #[cfg(target_os = "linux")]
             behind: None,
         };
@@ -222,12 +234,13 @@ impl Record {
 
     /// The session is over.
     pub(crate) fn end(mut self, report: &Report) {
-        for denial in &report.denials {
-            self.note(&audit::Event::Denial(denial));
-        }
-        for attempt in &report.network.attempts {
-            if let Some(denial) = Denial::at_gate(attempt) {
-                self.note(&audit::Event::Denial(&denial));
+        let attempts = report.network.attempts.iter();
+        let hosts: Vec<Denial> = attempts.filter_map(Denial::at_gate).collect();
+        for denial in report.denials.iter().chain(&hosts) {
+            // It was noted when it happened; what came again is noted with how often.
+            let known = (denial.what, denial.target.clone());
+            if denial.count > 1 || !self.told.contains(&known) {
+                self.note(&audit::Event::Denial(denial));
             }
         }
         let took = report.ended.duration_since(report.started);
@@ -288,6 +301,7 @@ fn said(written: std::io::Result<()>) {
 #[cfg(target_os = "linux")]
 impl ringfence::launch::Observer for Record {
     fn settled(&mut self, session: &Running) {
+        self.settled = true;
         self.flush();
         if let Some(error) = session.unregistered() {
             tell(&visible(&format!("ringfence: {}\n", with_causes(error))));
@@ -302,6 +316,24 @@ impl ringfence::launch::Observer for Record {
     fn command_ended(&mut self, _session: &Running, cause: ringfence::launch::Cause) {
         if let Some(behind) = self.behind.take() {
             behind.tell(cause);
+        }
+    }
+
+    fn happened(&mut self, event: &ringfence::Event) {
+        match &event.happened {
+            Happened::Denied(denial) => {
+                self.note(&audit::Event::Denial(denial));
+                self.told.insert((denial.what, denial.target.clone()));
+                if self.settled {
+                    self.flush();
+                }
+            }
+            // Whoever was asked tells of it, with more than is known here.
+            Happened::Decided { .. } => return,
+            _ => {}
+        }
+        if let Some(stream) = &mut self.stream {
+            said(stream.write(&event.line()));
         }
     }
 }

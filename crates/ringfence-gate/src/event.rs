@@ -3,6 +3,7 @@
 //! Hosts and ports, verdicts and sizes; never an address of a page, a header or a byte of what
 //! was carried.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -82,6 +83,39 @@ pub struct Attempt {
 pub struct Log {
     entries: Mutex<Vec<Arc<Entry>>>,
     dropped: AtomicU64,
+    news: Arc<News>,
+}
+
+/// What was refused and nobody was told of yet.
+#[derive(Default)]
+struct News {
+    refused: Mutex<Vec<Attempt>>,
+    bell: Option<Bell>,
+}
+
+/// Wakes whoever wants to be told of refusals. It must not wait.
+pub type Bell = Box<dyn Fn() + Send + Sync>;
+
+impl fmt::Debug for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("News")
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+impl News {
+    fn tell(&self, refused: Attempt) {
+        let mut untold = locked(&self.refused);
+        // Whoever does not listen reads the whole log at the end.
+        if untold.len() < MOST {
+            untold.push(refused);
+        }
+        drop(untold);
+        if let Some(bell) = &self.bell {
+            bell();
+        }
+    }
 }
 
 /// An attempt that may still go on.
@@ -93,6 +127,7 @@ pub struct Entry {
     host: String,
     port: u16,
     state: Mutex<State>,
+    news: Arc<News>,
     /// Bytes that went out.
     pub sent: AtomicU64,
     /// Bytes that came in.
@@ -112,9 +147,26 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Log {
+    /// One that rings whenever something is refused.
+    pub fn ringing(bell: Bell) -> Self {
+        let news = News {
+            refused: Mutex::default(),
+            bell: Some(bell),
+        };
+        Self {
+            news: Arc::new(news),
+            ..Self::default()
+        }
+    }
+
+    /// What was refused since this was last asked.
+    pub fn news(&self) -> Vec<Attempt> {
+        std::mem::take(&mut *locked(&self.news.refused))
+    }
+
     /// Somebody wants something.
     pub fn begin(&self, way: Way, destination: &Destination) -> Arc<Entry> {
-        let entry = Entry::new(way, destination.host.to_string(), destination.port);
+        let entry = self.entry(way, destination.host.to_string(), destination.port);
         self.keep(entry)
     }
 
@@ -135,8 +187,12 @@ impl Log {
                 }
             }
         }
-        self.keep(Entry::new(way, host, port))
-            .ends(Outcome::Refused, rule);
+        let entry = self.entry(way, host, port);
+        self.keep(entry).ends(Outcome::Refused, rule);
+    }
+
+    fn entry(&self, way: Way, host: String, port: u16) -> Entry {
+        Entry::new(way, host, port, Arc::clone(&self.news))
     }
 
     fn keep(&self, entry: Entry) -> Arc<Entry> {
@@ -163,7 +219,7 @@ impl Log {
 }
 
 impl Entry {
-    fn new(way: Way, host: String, port: u16) -> Self {
+    fn new(way: Way, host: String, port: u16, news: Arc<News>) -> Self {
         Self {
             at: SystemTime::now(),
             began: Instant::now(),
@@ -176,6 +232,7 @@ impl Entry {
                 times: 1,
                 took: None,
             }),
+            news,
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
         }
@@ -190,10 +247,15 @@ impl Entry {
 
     /// It is over with this.
     pub fn ends(&self, outcome: Outcome, rule: &str) {
-        let mut state = locked(&self.state);
-        state.outcome = outcome;
-        rule.clone_into(&mut state.rule);
-        state.took = Some(self.began.elapsed());
+        {
+            let mut state = locked(&self.state);
+            state.outcome = outcome;
+            rule.clone_into(&mut state.rule);
+            state.took = Some(self.began.elapsed());
+        }
+        if outcome == Outcome::Refused {
+            self.news.tell(self.snapshot());
+        }
     }
 
     /// It is over as it was.
@@ -239,6 +301,8 @@ mod tests {
             (3, Outcome::Refused)
         );
         assert!(!attempts[1].host.contains('\x1b'), "{attempts:?}");
+        // Each is told once.
+        assert_eq!((log.news().len(), log.news().len()), (2, 0));
     }
 
     #[test]

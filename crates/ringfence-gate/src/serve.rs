@@ -9,20 +9,20 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fmt, io};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, getrlimit};
 
 use crate::dial::Dialer;
-use crate::event::{Attempt, Log};
+use crate::event::{Attempt, Bell, Log};
 use crate::names::{Carried, Names};
 use crate::stash::Stash;
 use crate::stream::{Stop, Stream, timespec};
@@ -62,6 +62,8 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
+    /// Readable when something was refused.
+    bell: Arc<OwnedFd>,
     /// Its closing ends everything.
     end: Option<OwnedFd>,
     waiting: Option<JoinHandle<()>>,
@@ -98,12 +100,14 @@ impl Gate {
     /// For want of descriptors or threads; nothing is served then.
     pub fn open(mut doors: Doors, dialer: Dialer) -> io::Result<Self> {
         let (stop, end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let bell = Arc::new(bell);
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let most = (limit.saturating_sub(SPARE) / EACH).clamp(16, MOST);
         let shared = Arc::new(Shared {
             dialer,
-            log: Log::default(),
+            log: Log::ringing(ringing(&bell)),
             names: Names::default(),
             stash: Stash::new(std::mem::take(&mut doors.stash)),
             stop: Arc::new(stop),
@@ -118,6 +122,7 @@ impl Gate {
         let waiting = thread.spawn(move || waiting.serve())?;
         Ok(Self {
             shared,
+            bell,
             end: Some(end),
             waiting: Some(waiting),
         })
@@ -128,10 +133,33 @@ impl Gate {
         Carrier(Arc::clone(&self.shared))
     }
 
+    /// What was refused since this was last asked. The gate itself is readable when there is
+    /// something.
+    pub fn refused(&self) -> Vec<Attempt> {
+        // Before they are taken: what comes in between rings again.
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.shared.log.news()
+    }
+
     /// Every attempt up to now, and how many were not kept.
     pub fn attempts(&self) -> (Vec<Attempt>, u64) {
         (self.shared.log.attempts(), self.shared.log.dropped())
     }
+}
+
+impl AsFd for Gate {
+    /// Readable when something was refused.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+fn ringing(bell: &Arc<OwnedFd>) -> Bell {
+    let bell = Arc::clone(bell);
+    Box::new(move || {
+        // One that rings already is heard.
+        let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+    })
 }
 
 impl Drop for Gate {

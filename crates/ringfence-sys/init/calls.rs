@@ -308,23 +308,35 @@ pub(crate) fn reap(patience: Patience) -> Result<Option<(i32, Status)>, Errno> {
     })
 }
 
-/// The signal that has stopped a child since this was last asked.
-pub(crate) fn stopped(pidfd: u32) -> Option<i32> {
+/// What has happened to a child that is still there.
+pub(crate) enum Turn {
+    Continued,
+    Stopped(i32),
+}
+
+/// Whether a child was stopped or continued since this was last asked.
+pub(crate) fn turn(pidfd: u32) -> Option<Turn> {
     const P_PIDFD: usize = 3;
-    const WNOHANG_WSTOPPED_WALL: i32 = 0x4000_0003;
-    // `siginfo_t`: signo at 0, status at 24.
+    const WNOHANG_WSTOPPED_WCONTINUED_WALL: i32 = 0x4000_000b;
+    const CLD_STOPPED: i32 = 5;
+    const CLD_CONTINUED: i32 = 6;
+    // `siginfo_t`: signo at 0, code at 8, status at 24.
     let mut info = [0_i32; 32];
     let words = [
         P_PIDFD,
         fd(pidfd),
         address_mut(&mut info),
-        int(WNOHANG_WSTOPPED_WALL),
+        int(WNOHANG_WSTOPPED_WCONTINUED_WALL),
         0,
         0,
     ];
     // SAFETY: the kernel writes one `siginfo_t`, which has 128 bytes; a null usage is allowed.
     unsafe { call(number::WAITID, words) }.ok()?;
-    (info[0] != 0).then_some(info[6])
+    match (info[0], info[2]) {
+        (SIGCHLD, CLD_CONTINUED) => Some(Turn::Continued),
+        (SIGCHLD, CLD_STOPPED) => Some(Turn::Stopped(info[6])),
+        _ => None,
+    }
 }
 
 /// Sends a signal to a child and to nothing else.

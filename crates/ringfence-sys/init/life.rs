@@ -5,7 +5,7 @@
 //! reason. Without one it is the parent of every orphan, and ends them itself, pass by pass, until
 //! none is left.
 
-use super::calls::{self, Child, Errno, Patience, Status, Watched};
+use super::calls::{self, Child, Errno, Patience, Status, Turn, Watched};
 use super::wire::{self, Background, Boundary, Fails, Orders, Word};
 
 /// What this process was started with.
@@ -174,10 +174,16 @@ fn watch(command: Option<Child>, signals: u32, orders: &Orders) -> Option<Word> 
             Reaped::Everyone if command.is_none() => return None,
             Reaped::Everyone | Reaped::Some => {}
         }
-        if let (Some(_), Some(command)) = (orders.terminal, command)
-            && let Some(signal) = calls::stopped(command.pidfd)
+        while let Some(command) = command
+            && let Some(turn) = calls::turn(command.pidfd)
         {
-            say(orders, Word::Stopped(low(signal)));
+            say(
+                orders,
+                match turn {
+                    Turn::Continued => Word::Continued,
+                    Turn::Stopped(signal) => Word::Stopped(low(signal)),
+                },
+            );
         }
         if watched[0].is_broken() {
             return None;

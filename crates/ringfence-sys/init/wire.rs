@@ -222,8 +222,10 @@ pub enum Word {
     Exited(u8),
     /// This signal has killed it, and nothing is left of it.
     Killed(u8),
-    /// This signal has stopped it; only sessions with a terminal of their own tell.
+    /// This signal has stopped it.
     Stopped(u8),
+    /// It goes on.
+    Continued,
 }
 
 /// How long a word about the command is.
@@ -237,6 +239,7 @@ impl Word {
             Self::Exited(status) => (0, status),
             Self::Killed(signal) => (1, signal),
             Self::Stopped(signal) => (2, signal),
+            Self::Continued => (3, 0),
         };
         [COMMAND[0], COMMAND[1], manner, number]
     }
@@ -251,6 +254,7 @@ impl Word {
             0 => Some(Self::Exited(number)),
             1 => Some(Self::Killed(number)),
             2 => Some(Self::Stopped(number)),
+            3 => Some(Self::Continued),
             _ => None,
         }
     }
@@ -328,10 +332,15 @@ mod tests {
 
     #[test]
     fn words_about_the_command_survive_the_trip() {
-        for word in [Word::Exited(3), Word::Killed(9), Word::Stopped(20)] {
+        for word in [
+            Word::Exited(3),
+            Word::Killed(9),
+            Word::Stopped(20),
+            Word::Continued,
+        ] {
             assert_eq!(Word::from_bytes(word.to_bytes()), Some(word));
         }
-        assert_eq!(Word::from_bytes(*b"rf\x03\x00"), None);
+        assert_eq!(Word::from_bytes(*b"rf\x04\x00"), None);
         assert_eq!(Word::from_bytes(*b"fr\x00\x00"), None);
         assert_eq!(read_mark(mark_bytes(4, u64::MAX - 1)), (4, u64::MAX - 1));
     }

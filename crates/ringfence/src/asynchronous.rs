@@ -14,6 +14,7 @@ use std::task::Poll;
 
 use tokio::net::unix::pipe::Receiver;
 
+use crate::Event;
 use crate::command::{Captured, Command, Output, SpawnError};
 use crate::launch::Report;
 use crate::session::Running;
@@ -53,6 +54,53 @@ impl Running {
         // It never becomes anything but closed, after everything was told.
         over.readable().await?;
         self.wait()
+    }
+
+    /// The next thing that happens to the session, without a thread; `None` when its end was told.
+    ///
+    /// A future that is dropped loses nothing: what it did not tell is told by the next.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ringfence::{Policy, Sandbox};
+    ///
+    /// let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let mut session = sandbox.command("make").spawn()?;
+    /// while let Some(event) = session.next_event_async().await? {
+    ///     println!("{}", event.to_json()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn next_event_async(&mut self) -> io::Result<Option<Event>> {
+        let bell = self.events_fd().try_clone_to_owned()?;
+        let bell = Receiver::from_owned_fd(bell)?;
+        let mut rung = [0; 64];
+        let mut closed = false;
+        loop {
+            if let Some(event) = self.try_event()? {
+                return Ok(Some(event));
+            }
+            if self.has_told_all() {
+                return Ok(None);
+            }
+            if closed {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            // What came since it was asked has rung again.
+            bell.readable().await?;
+            closed = matches!(bell.try_read(&mut rung), Ok(0));
+        }
     }
 }
 

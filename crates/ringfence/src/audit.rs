@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ringfence_core::plan::{Engine, Tracking};
-use ringfence_core::text::escape_json;
+use ringfence_core::text::{escape_json, printable_path};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
@@ -121,6 +121,23 @@ pub struct Denial {
 }
 
 impl Denial {
+    /// A protected name that somebody inside tried to make.
+    pub fn of_name(path: &Path) -> Self {
+        let target = printable_path(path);
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let fix = if name == ".git" {
+            "--git full".to_owned()
+        } else {
+            format!("--allow-protected {}", printable_path(Path::new(name)))
+        };
+        Self {
+            what: Denied::Name,
+            target,
+            count: 1,
+            fix,
+        }
+    }
+
     /// What the network gate refused; `None` for what it did not.
     pub fn at_gate(attempt: &Attempt) -> Option<Self> {
         if attempt.verdict != Outcome::Refused {
@@ -150,12 +167,14 @@ impl Denial {
 /// A kind of thing that a session can be denied by ringfence itself.
 ///
 /// What the kernel denies it tells the program, and not us.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Denied {
     /// Reaching a host, or a port of this one.
     Host,
+    /// Making a protected name that is not there.
+    Name,
     /// Connecting to a unix socket.
     UnixSocket,
 }

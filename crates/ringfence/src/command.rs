@@ -11,8 +11,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::launch::{
-    self, Decider, Given, LaunchError, NewTerminal, Options, Report, Size, Stream, Streams,
+    self, Decider, Given, LaunchError, NewTerminal, Report, Size, Stream, Streams,
 };
+use crate::report::Planned;
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::Running;
 
@@ -376,18 +377,14 @@ impl Command {
             },
             variables: self.variables.clone(),
         };
-        let prepared = launch::prepare_with(
-            &walls.policy,
-            &walls.plan,
-            &command,
-            Options::default(),
-            given,
-        )?;
+        let options = self.sandbox.options(&command, &walls);
+        let prepared = launch::prepare_with(&walls.policy, &walls.plan, &command, options, given)?;
         let prepared = match &self.decider {
             Some(decider) => prepared.asking(Arc::clone(decider)),
             None => prepared,
         };
-        Ok(Running::new(prepared.serve()?, ends))
+        let planned = Planned::new(&walls.policy, &walls.plan);
+        Ok(Running::new(prepared.serve()?, ends, command, planned))
     }
 
     /// The caller's variables, as far as they are offered.

@@ -40,6 +40,8 @@ mod command;
 #[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
+pub mod event;
+#[cfg(unix)]
 pub mod git;
 #[cfg(unix)]
 pub mod grants;
@@ -82,6 +84,8 @@ pub use ringfence_core as core;
 #[cfg(unix)]
 pub use command::{Command, Output, SpawnError, Stdio};
 #[cfg(unix)]
+pub use event::{Event, Happened};
+#[cfg(unix)]
 pub use launch::{Cause, LaunchError, NameFound, Report, Size};
 #[cfg(unix)]
 pub use policy::{Policy, SettingsFiles};
@@ -90,7 +94,7 @@ pub use rustix::process::Signal;
 #[cfg(unix)]
 pub use sandbox::{Sandbox, SandboxError};
 #[cfg(unix)]
-pub use session::{Event, Events, Running, Terminal};
+pub use session::{Events, Running, Terminal};
 
 #[cfg(target_os = "linux")]
 mod wrap;

@@ -13,15 +13,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ringfence_core::plan::{Engine, Gap, Plan, Step};
+use ringfence_core::plan::{Engine, Gap, LimitName, Plan, Step};
 use ringfence_core::policy::{Ignored, Policy};
 use ringfence_shell::{Judgement, RuleSet};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Serialize, Serializer};
 
 use crate::audit::Denial;
 use crate::changes::Changes;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
+
+/// What a pipe that can be written to takes at once: `PIPE_BUF`, by POSIX at least.
+const LEAST_ROOM: usize = 512;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -31,12 +35,51 @@ pub const VERSION: u32 = 1;
 #[serde(rename_all = "kebab-case", tag = "event")]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// Somebody was asked about a host while the command ran, and answered.
+    #[serde(rename = "decision")]
+    Answer {
+        /// When.
+        time: Time,
+        /// What was asked for.
+        request: String,
+        /// What was said.
+        answer: &'static str,
+        /// Who said it.
+        by: &'static str,
+    },
+    /// The command goes on after it was stopped.
+    Continue {
+        /// When.
+        time: Time,
+    },
+    /// The session wanted something that it did not get, and ringfence itself said no.
+    Denial {
+        /// When.
+        time: Time,
+        /// What, and what would grant it.
+        #[serde(flatten)]
+        denial: &'a Denial,
+    },
     /// The session is over.
     End(End<'a>),
+    /// The command used more of something than its limit, and was ended for it.
+    Limit {
+        /// When.
+        time: Time,
+        /// Of what.
+        limit: LimitName,
+    },
     /// Nothing was started.
     Refused(Refused<'a>),
     /// The command runs.
     Start(Start<'a>),
+    /// A signal has stopped the command.
+    Stop {
+        /// When.
+        time: Time,
+        /// Which one.
+        signal: i32,
+    },
 }
 
 /// What was planned, as far as it had come.
@@ -414,8 +457,16 @@ impl ReportFile {
 }
 
 /// A descriptor that somebody left open to read events from.
+///
+/// What happens while the session runs is written as far as the reader takes it, and the rest with
+/// the next event: a reader who does not read must not keep a session from being ended. The last
+/// event is waited for.
 #[derive(Debug)]
-pub struct EventStream(File);
+pub struct EventStream {
+    file: File,
+    /// Written when there is room; whoever tells of events bounds how many there are.
+    unread: Vec<u8>,
+}
 
 impl EventStream {
     /// Takes a copy of what is open under a number.
@@ -433,7 +484,8 @@ impl EventStream {
         if mode & rustix::fs::OFlags::RWMODE == rustix::fs::OFlags::RDONLY {
             return Err(refused(rustix::io::Errno::BADF.into()));
         }
-        Ok(Self(file))
+        let unread = Vec::new();
+        Ok(Self { file, unread })
     }
 
     /// Writes one event.
@@ -442,7 +494,32 @@ impl EventStream {
     ///
     /// The kernel's answer.
     pub fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
-        self.0.write_all(&event.line()?)
+        self.unread.extend_from_slice(&event.line()?);
+        if matches!(event, Event::End(_) | Event::Refused(_)) {
+            let all = std::mem::take(&mut self.unread);
+            return self.file.write_all(&all);
+        }
+        while !self.unread.is_empty() && self.has_room() {
+            // Where there is room at all, a pipe or socket takes this much without waiting.
+            let end = self.unread.len().min(LEAST_ROOM);
+            let written = self.file.write(self.unread.get(..end).unwrap_or_default());
+            match written {
+                Ok(count) => drop(self.unread.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // Nobody reads any more.
+                    self.unread.clear();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        let now = rustix::event::Timespec::default();
+        let mut watched = [PollFd::new(&self.file, PollFlags::OUT)];
+        poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 }
 

@@ -7,10 +7,13 @@ use ringfence_core::plan::{Gap, HostFacts, Plan, compile};
 use ringfence_core::policy::{self as resolved, Place};
 
 use crate::command::Command;
+use crate::launch;
 use crate::load::{Loaded, Mistake};
 use crate::place::{Lookout, PlaceError, Project, Surroundings};
 use crate::policy::{Policy, SettingsFiles};
 use crate::probe;
+#[cfg(target_os = "linux")]
+use crate::sessions::About;
 
 /// Why there is no sandbox for a policy. Nothing has been started.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +118,12 @@ impl Sandbox {
         Command::new(self.clone(), program.as_ref())
     }
 
+    /// What is asked of a launch besides its walls: on Linux that others find the session, and remove
+    /// what it leaves if this program is killed.
+    pub(crate) fn options(&self, command: &launch::Command, walls: &Walls) -> launch::Options {
+        options(&self.0.surroundings, command, &walls.place, &walls.plan)
+    }
+
     /// The policy with every path absolute: for a process that is in another directory.
     #[cfg(target_os = "linux")]
     pub(crate) fn absolute_policy(&self) -> Policy {
@@ -140,6 +149,27 @@ impl Sandbox {
             plan,
             place,
         })
+    }
+}
+
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_variables, reason = "only there others can find it")
+)]
+pub(crate) fn options(
+    surroundings: &Surroundings,
+    command: &launch::Command,
+    place: &Place,
+    plan: &Plan,
+) -> launch::Options {
+    launch::Options {
+        #[cfg(target_os = "linux")]
+        registry: surroundings.sessions().zip(About::unnamed(
+            command,
+            place.project.as_path(),
+            plan,
+        )),
+        ..launch::Options::default()
     }
 }
 

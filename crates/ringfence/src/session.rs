@@ -5,23 +5,15 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::launch::{Cause, News, Report, Served, Size};
-
-/// Something that happened to a session.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// It is over; nothing comes after this.
-    Ended(Box<Report>),
-    /// A signal has stopped the command; [`Running::signal`] with [`Signal::CONT`] continues it. Only
-    /// sessions with a terminal of their own tell.
-    Stopped,
-}
+use crate::event::{Ended, Event, Happened, Started};
+use crate::launch::{self, Cause, News, Report, Served, Size};
+use crate::report::Planned;
 
 /// A session that runs: a command and all it has started.
 ///
@@ -59,15 +51,33 @@ pub struct Running {
     pub terminal: Option<Terminal>,
     size: Option<OwnedFd>,
     served: Served,
+    planned: Arc<Planned>,
     /// What was heard while somebody waited for the end.
     unread: VecDeque<Event>,
     report: Option<Report>,
 }
 
+/// How many events are kept for somebody who only waits for the end.
+const MOST_UNREAD: usize = 4096;
+
 impl Running {
-    pub(crate) fn new(mut served: Served, ends: [Option<OwnedFd>; 3]) -> Self {
+    pub(crate) fn new(
+        mut served: Served,
+        ends: [Option<OwnedFd>; 3],
+        command: launch::Command,
+        planned: Planned,
+    ) -> Self {
         let [stdin, stdout, stderr] = ends;
         let terminal = served.take_terminal();
+        let planned = Arc::new(planned);
+        let mut words = vec![command.program];
+        words.extend(command.arguments);
+        let started = Event::now(Happened::Started(Box::new(Started {
+            command: words,
+            directory: command.directory,
+            process: served.id(),
+            planned: Arc::clone(&planned),
+        })));
         Self {
             stdin: stdin.map(ChildStdin::from),
             stdout: stdout.map(ChildStdout::from),
@@ -76,7 +86,8 @@ impl Running {
             size: terminal.as_ref().and_then(|end| end.try_clone().ok()),
             terminal: terminal.map(|end| Terminal(File::from(end))),
             served,
-            unread: VecDeque::new(),
+            planned,
+            unread: VecDeque::from([started]),
             report: None,
         }
     }
@@ -145,14 +156,20 @@ impl Running {
 
     /// What happens to the session, one after the other, until it is over. Waits for each.
     ///
+    /// The first event is its start and the last its end; between them is what it was denied, what
+    /// was decided about it, where it was stopped, and which limit ended it.
+    ///
     /// ```no_run
-    /// # use ringfence::{Event, Policy, Sandbox};
+    /// # use ringfence::{Happened, Policy, Sandbox};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let sandbox = Sandbox::new(Policy::agent("."))?;
     /// let mut session = sandbox.command("make").spawn()?;
     /// for event in session.events() {
-    ///     if let Event::Ended(report) = event {
-    ///         println!("ended: {:?}", report.cause);
+    ///     match event.happened {
+    ///         Happened::Denied(denial) => println!("{}: {}", denial.target, denial.fix),
+    ///         Happened::Limited(limit) => println!("it reached its limit of {limit}"),
+    ///         Happened::Ended(ended) => println!("ended: {:?}", ended.report.cause),
+    ///         _ => {}
     ///     }
     /// }
     /// # Ok(())
@@ -167,6 +184,18 @@ impl Running {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
+    ///
+    /// ```no_run
+    /// # use ringfence::{Policy, Sandbox};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let mut session = sandbox.command("make").spawn()?;
+    /// while let Some(event) = session.try_event()? {
+    ///     println!("{}", event.to_json()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn try_event(&mut self) -> io::Result<Option<Event>> {
         if self.unread.is_empty()
             && let Some(news) = self.served.try_next()
@@ -176,17 +205,37 @@ impl Running {
         Ok(self.unread.pop_front())
     }
 
+    /// Readable when [`try_event`](Self::try_event) may have something new to tell: for poll loops
+    /// that have other things to wait for. Ask until it has nothing, or it stays readable.
+    pub fn events_fd(&self) -> BorrowedFd<'_> {
+        self.served.bell()
+    }
+
+    /// Whether its end was told, as the last event.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_told_all(&self) -> bool {
+        self.report.is_some() && self.unread.is_empty()
+    }
+
     fn hear(&mut self, news: Option<News>) -> io::Result<()> {
         match news {
             Some(News::Ended(report)) => {
                 let report = (*report)?;
-                let told = Event::Ended(Box::new(report.clone()));
-                self.unread.push_back(told);
+                let ended = Ended {
+                    report: report.clone(),
+                    planned: Arc::clone(&self.planned),
+                };
+                self.unread.push_back(Event {
+                    at: report.ended,
+                    happened: Happened::Ended(Box::new(ended)),
+                });
                 self.report = Some(report);
                 Ok(())
             }
-            Some(News::Stopped) => {
-                self.unread.push_back(Event::Stopped);
+            Some(News::Happened(event)) => {
+                if self.unread.len() < MOST_UNREAD {
+                    self.unread.push_back(event);
+                }
                 Ok(())
             }
             // It has said before that it is over, or it never can.

@@ -12,17 +12,18 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use ringfence_core::policy::Place;
 use ringfence_sys::{Errno, descriptors, events};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{
-    self, LaunchError, Options, Relay, RelayError, Report, Running, Shown, Signals, Streams,
+    self, LaunchError, Relay, RelayError, Report, Running, Shown, Signals, Streams,
 };
 use crate::place::{Lookout, Surroundings};
 use crate::planned::Planned;
 use crate::policy::Policy;
-use crate::sandbox::{Sandbox, SandboxError, resolve};
+use crate::sandbox::{Sandbox, SandboxError, options, resolve};
 use crate::shim;
 
 /// Which form of a request this is. Both sides may be different programs.
@@ -225,7 +226,7 @@ impl From<SandboxError> for Refusal {
 fn run(request: &Request) -> Result<Report, Refusal> {
     let policy = &request.policy;
     let surroundings = Surroundings::of_process(&Lookout::new()).map_err(SandboxError::Place)?;
-    let (resolved, _place) = resolve(policy, &surroundings)?;
+    let (resolved, place) = resolve(policy, &surroundings)?;
     let choice = policy.engine_choice();
     let mut planned = Planned::new(&resolved, choice);
     // Twice at most: a plan that was made thoroughly is never reconsidered.
@@ -235,7 +236,7 @@ fn run(request: &Request) -> Result<Report, Refusal> {
             let gaps = plan.gaps().to_vec();
             return Err(SandboxError::Gaps { gaps }.into());
         }
-        let refusal = match session(&resolved, plan, &request.command, &surroundings) {
+        let refusal = match session(&resolved, plan, &request.command, &surroundings, &place) {
             Ok(report) => return Ok(report),
             Err(refusal) => refusal,
         };
@@ -251,6 +252,7 @@ fn session(
     plan: &ringfence_core::plan::Plan,
     words: &[OsString],
     surroundings: &Surroundings,
+    place: &Place,
 ) -> Result<Report, LaunchError> {
     let refused = |what: &str, source: io::Error| LaunchError::Prepare {
         what: what.to_owned(),
@@ -269,7 +271,7 @@ fn session(
         Err(error) => return Err(refused("use the terminal", io::Error::other(error))),
     };
     let start = |streams: Streams| -> Result<Running, LaunchError> {
-        let options = Options::default();
+        let options = options(surroundings, &command, place, plan);
         launch::prepare_with(policy, plan, &command, options, streams.into())?.spawn()
     };
     let waited = if let Some(relay) = relay {

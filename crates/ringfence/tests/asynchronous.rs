@@ -5,7 +5,7 @@
 mod tests {
     use std::time::{Duration, Instant};
 
-    use ringfence::{Cause, Policy, Sandbox};
+    use ringfence::{Cause, Happened, Policy, Sandbox};
 
     fn sandbox() -> (tempfile::TempDir, Sandbox) {
         let top = tempfile::tempdir_in("/var/lib")
@@ -57,6 +57,31 @@ mod tests {
                 (300_000, 200_000)
             );
             assert_eq!(output.report.cause, Cause::Exited { status: 5 });
+        });
+    }
+
+    #[test]
+    fn events_come_one_after_the_other() {
+        let (_top, sandbox) = sandbox();
+        run(async {
+            let mut command = sandbox.command("sh");
+            command.args(["-c", "mkdir .vscode 2> /dev/null; sleep 0.2; exit 6"]);
+            let mut session = command.spawn().unwrap();
+            let mut told = Vec::new();
+            while let Some(event) = session.next_event_async().await.unwrap() {
+                told.push(event.happened);
+            }
+            let [
+                Happened::Started(_),
+                Happened::Denied(denial),
+                Happened::Ended(ended),
+            ] = &told[..]
+            else {
+                panic!("{told:?}");
+            };
+            assert!(denial.target.ends_with("/.vscode"), "{denial:?}");
+            assert_eq!(ended.report.cause, Cause::Exited { status: 6 });
+            assert!(session.next_event_async().await.unwrap().is_none());
         });
     }
 

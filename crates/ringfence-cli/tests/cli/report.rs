@@ -204,7 +204,13 @@ fn what_runs_later_is_told() {
     let (ran, events) = with_events(&world, &["-v", "--", "/bin/sh", "-c", script]);
 
     assert_eq!(ran.code, Some(0), "{}", ran.errors);
-    let end = &events[1];
+    let [_, denial, end] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        (&denial["event"], &denial["fix"]),
+        (&"denial".into(), &"--allow-protected .vscode".into())
+    );
     let tried = end["tried"].as_array().unwrap();
     assert_eq!(tried.len(), 1, "{end}");
     assert!(tried[0].as_str().unwrap().ends_with("/.vscode"));
@@ -238,4 +244,70 @@ fn what_runs_later_is_told() {
         "echo b > Makefile; mkdir .vscode; true",
     ]);
     assert!(!quiet.errors.contains("Makefile"), "{}", quiet.errors);
+}
+
+/// What is denied is told at once, and a reader who does not read keeps nobody alive.
+#[test]
+fn denials_are_told_at_once_and_nobody_waits_for_the_reader() {
+    let world = World::new();
+    // More of them than a pipe holds, and then nothing that ends by itself.
+    let script = "import socket, time
+for number in range(1000):
+    try: socket.getaddrinfo(f'a-rather-long-name-that-nobody-lists-{number}.test', 80)
+    except OSError: pass
+open('done', 'w').close()
+time.sleep(1000)";
+    let (mut read, write) = std::io::pipe().unwrap();
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", "exec 5>&1 1>&2; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_ringfence"))
+        .args(["run", "--json-fd", "5", "--allow-host", "listed.test"])
+        .args(["--", "/usr/bin/python3", "-c", script])
+        .env_clear()
+        .env("HOME", world.home())
+        .current_dir(world.project())
+        .stdin(Stdio::null())
+        .stdout(write)
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut first = [0; 4096];
+    let mut lines = Vec::new();
+    // As soon as one was denied, it can be read.
+    while !String::from_utf8_lossy(&lines).contains("\"denial\"") {
+        let count = std::io::Read::read(&mut read, &mut first).unwrap();
+        assert_ne!(count, 0);
+        lines.extend_from_slice(&first[..count]);
+    }
+    let done = world.project().join("done");
+    let patience = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    while !done.try_exists().unwrap() {
+        assert!(std::time::Instant::now() < patience, "it waits for us");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // Nothing is read until it has ended; ringfence itself still has a line to write then.
+    let ringfence = i32::try_from(child.id()).unwrap();
+    let ringfence = rustix::process::Pid::from_raw(ringfence).unwrap();
+    rustix::process::kill_process(ringfence, rustix::process::Signal::TERM).unwrap();
+    let alive = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let mut all = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        all.any(|line| line.starts_with(b"/usr/bin/python3\0-c\0import socket, time"))
+    };
+    while alive() {
+        assert!(std::time::Instant::now() < patience, "it is not ended");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::io::Read::read_to_end(&mut read, &mut lines).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let text = String::from_utf8(lines).unwrap();
+    assert!(text.len() > 64 << 10, "more than a pipe holds");
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((of("start"), of("denial"), of("end")), (1, 1000, 1));
+    assert_eq!(events.last().unwrap()["event"], "end");
 }

@@ -178,3 +178,35 @@ fn a_decision_about_a_command_is_written_down() {
         "{shown}"
     );
 }
+
+/// A denial is in the trail before its session is over, and once more if it came again.
+#[test]
+fn a_denial_is_written_down_when_it_happens() {
+    for_each_user(|stage| {
+        stage.done(&["run", "--", "true"]);
+        let script = "mkdir .vscode; sleep 0.3; mkdir .vscode; mkdir .idea; read x; true";
+        let mut command = stage.command(&["run", "--name", "tries", "--", "sh", "-c", script]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let denied = || {
+            let log = stage.log();
+            let denials = log.iter().filter(|line| line["event"] == "denial");
+            let fixes = denials.map(|line| line["fix"].as_str().unwrap().to_owned());
+            fixes.collect::<Vec<String>>()
+        };
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while denied() != ["--allow-protected .vscode", "--allow-protected .idea"] {
+            assert!(std::time::Instant::now() < patience, "{:?}", denied());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        // Whoever kills the supervisor does not take the trail away.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let shown = stage.done(&["log", "--session", "tries"]).out;
+        assert!(shown.contains("denied   name"), "{shown}");
+        assert!(!shown.contains("ended"), "{shown}");
+    });
+}

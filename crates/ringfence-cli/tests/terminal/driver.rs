@@ -306,6 +306,15 @@ impl Terminal {
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
+
+    /// The number of the program itself: `setsid` starts it as its child if it leads a group.
+    pub(crate) fn program(&self) -> u32 {
+        let children = children(self.process(), "ringfence");
+        match (alive(self.process()), &children[..]) {
+            (Some((name, _)), [program]) if name == "setsid" => *program,
+            _ => self.process(),
+        }
+    }
 }
 
 impl Drop for Terminal {
@@ -318,6 +327,39 @@ impl Drop for Terminal {
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|part| part == wanted)
+}
+
+/// The name and the parent of a process, unless it is gone or nobody has waited for it yet.
+fn alive(process: u32) -> Option<(String, u32)> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().to_owned())
+    };
+    let dead = field("State:")?.starts_with(['Z', 'X']);
+    let parent = field("PPid:")?.parse().ok()?;
+    (!dead).then_some((field("Name:")?, parent))
+}
+
+pub(crate) fn is_alive(process: u32) -> bool {
+    alive(process).is_some()
+}
+
+/// The children of a process that have this name.
+pub(crate) fn children(parent: u32, name: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap();
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|process| alive(*process) == Some((name.to_owned(), parent)))
+        .collect()
+}
+
+/// Sends a signal to a process, or to a whole group if the number is negative.
+pub(crate) fn kill(signal: &str, process: i64) {
+    let sent = Command::new("kill")
+        .args([&format!("-{signal}"), "--", &process.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
 }
 
 /// Waits until something holds.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::driver::{Control, Terminal, for_each_user, processes_with, until};
 
 /// A number that no other process has in its arguments.
-fn mark() -> String {
+pub(crate) fn mark() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -166,7 +166,7 @@ fn it_is_stopped_and_continued_by_signals_too() {
 }
 
 /// `setsid` starts the program as its child if it leads a group itself.
-fn shell_below(process: u32) -> String {
+pub(crate) fn shell_below(process: u32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
     if name.trim() == "bash" {
         return process.to_string();

@@ -8,6 +8,8 @@ mod driver;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
+mod guardian;
+#[cfg(test)]
 mod jobs;
 #[cfg(test)]
 mod programs;

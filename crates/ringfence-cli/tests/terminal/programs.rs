@@ -71,6 +71,22 @@ fn top_draws_and_leaves() {
 }
 
 #[test]
+fn htop_draws_and_leaves() {
+    if !has("htop") {
+        return;
+    }
+    for_each_user(|world| {
+        let mut terminal = world.ringfence(&["run", "--tty", "--", "htop"]);
+        let before = terminal.modes();
+        terminal.expect("\x1b[?1049h");
+        terminal.expect("Load average");
+        terminal.keys("q");
+        assert_eq!(terminal.end(), 0);
+        assert_eq!(terminal.modes(), before);
+    });
+}
+
+#[test]
 fn tmux_opens_terminals_inside() {
     if !has("tmux") {
         return;

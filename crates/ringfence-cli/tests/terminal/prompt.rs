@@ -106,3 +106,29 @@ fn nothing_that_is_shown_can_draw_and_what_deceives_must_be_read() {
         assert!(made(world));
     });
 }
+
+/// Keys that were pressed at the question, before it, with the answer or right behind it, are not the
+/// command's; those that come once it runs are.
+#[test]
+fn what_is_typed_at_the_question_never_reaches_the_command() {
+    for_each_user(|world| {
+        let script = "stty -icanon -echo min 0 time 10; printf 're''ad=%s\\n' \"$(dd bs=99 count=1 2>/dev/null | od -An -c | tr -d ' \\n')\"; echo rea''dy; read x; echo got=$x";
+        for tty in [&["--tty"][..], &[]] {
+            let outside = world.home().join("outside");
+            fs::create_dir_all(&outside).unwrap();
+            let mut words = vec!["run", "--request-write", "../outside"];
+            words.extend(tty);
+            words.extend(["--", "/bin/sh", "-c", script]);
+            let mut terminal = world.ringfence(&words);
+            terminal.keys("before\n");
+            terminal.expect("(default: deny): ");
+            terminal.keys("xyzorm -rf everything\n");
+            terminal.expect("allowed");
+            terminal.expect("read=\r\n");
+            terminal.expect("ready");
+            terminal.line("typed");
+            terminal.expect("got=typed");
+            assert_eq!(terminal.end(), 0);
+        }
+    });
+}

@@ -88,9 +88,28 @@ impl Aftermath {
             // Or what comes now would become a part of it.
             out.push(CANCEL);
         }
-        let Left {
+        self.left.undo(&mut out);
+        out
+    }
+
+    /// The same for somebody who may have missed the last bytes: whatever sequence or colour they
+    /// left the terminal in is ended, too.
+    pub fn undo_unheard(&self) -> Vec<u8> {
+        let mut out = vec![CANCEL];
+        let mut left = self.left.clone();
+        left.odd.insert(Odd::Colour);
+        left.undo(&mut out);
+        out
+    }
+}
+
+const CANCEL: u8 = 0x18;
+
+impl Left {
+    fn undo(&self, out: &mut Vec<u8>) {
+        let Self {
             on, off, odd, keys, ..
-        } = &self.left;
+        } = self;
         if *keys > 0 {
             out.extend_from_slice(format!("\x1b[<{keys}u").as_bytes());
         }
@@ -107,13 +126,8 @@ impl Aftermath {
                 Odd::Colour => b"\x1b[m",
             });
         }
-        out
     }
-}
 
-const CANCEL: u8 = 0x18;
-
-impl Left {
     fn hear(&mut self, said: Said<'_>) {
         self.asked |= is_question(said);
         match said {
@@ -244,6 +258,17 @@ mod tests {
         );
         assert_eq!(undone(b"\x1b]0;never ends"), "\x18");
         assert_eq!(undone(b"half a sequence \x1b[?104"), "\x18");
+    }
+
+    #[test]
+    fn who_missed_the_last_bytes_undoes_whatever_they_were() {
+        let mut aftermath = Aftermath::new();
+        assert_eq!(aftermath.undo_unheard(), b"\x18\x1b[m");
+        aftermath.listen(b"\x1b[31m\x1b[?1049h\x1b[m");
+        assert_eq!(aftermath.undo_unheard(), b"\x18\x1b[?1049l\x1b[m");
+        // Text and colours change nothing about it.
+        aftermath.listen(b"text \x1b[1;32mgreen");
+        assert_eq!(aftermath.undo_unheard(), b"\x18\x1b[?1049l\x1b[m");
     }
 
     #[test]

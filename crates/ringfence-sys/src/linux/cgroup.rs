@@ -27,12 +27,18 @@ pub fn own_path(text: &[u8]) -> Option<&[u8]> {
     (!outside).then_some(path)
 }
 
-/// The mount of the version 2 tree, from `/proc/self/mountinfo`: the last one that shows the
-/// tree from its top.
-pub fn mount(text: &[u8]) -> Option<Mount<'_>> {
+/// The mount of the version 2 tree that shows the group `own`, from `/proc/self/mountinfo`: the last
+/// one, and where the group is below it. A container without a cgroup namespace of its own sees a
+/// part of the tree only.
+pub fn mount<'t>(text: &'t [u8], own: &'t [u8]) -> Option<(Mount<'t>, &'t [u8])> {
     mountinfo::mounts(text)
         .flatten()
-        .filter(|mount| mount.kind == b"cgroup2" && mount.root == b"/")
+        .filter(|mount| mount.kind == b"cgroup2")
+        .filter_map(|mount| {
+            let below = own.strip_prefix(mount.root)?;
+            let whole = mount.root.ends_with(b"/") || below.is_empty() || below.starts_with(b"/");
+            whole.then(|| (mount, below.strip_prefix(b"/").unwrap_or(below)))
+        })
         .last()
 }
 
@@ -229,8 +235,23 @@ mod tests {
             31 30 0:2 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
             32 30 0:3 /below /elsewhere rw - cgroup2 cgroup2 rw\n\
             33 30 0:3 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw\n";
-        assert_eq!(mount(text).unwrap().point, b"/sys/fs/cgroup/unified");
-        assert_eq!(mount(b""), None);
+        let (unified, below) = mount(text, b"/user.slice/x").unwrap();
+        assert_eq!(unified.point, b"/sys/fs/cgroup/unified");
+        assert_eq!(below, b"user.slice/x");
+        assert_eq!(mount(text, b"/").unwrap().1, b"");
+        assert_eq!(mount(b"", b"/"), None);
+    }
+
+    #[test]
+    fn a_part_of_the_tree_shows_what_is_in_it() {
+        let text = b"32 30 0:3 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let (part, below) = mount(text, b"/docker/abc/x/y").unwrap();
+        assert_eq!((part.point, below), (&b"/sys/fs/cgroup"[..], &b"x/y"[..]));
+        assert_eq!(mount(text, b"/docker/abc").unwrap().1, b"");
+        // A name that only begins alike, and groups that it does not show.
+        assert_eq!(mount(text, b"/docker/abcd"), None);
+        assert_eq!(mount(text, b"/docker"), None);
+        assert_eq!(mount(text, b"/"), None);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_current_process_group};
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
     self, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, Winsize, tcflush, tcgetattr,
-    tcgetwinsize, tcsetattr, tcsetpgrp, tcsetwinsize,
+    tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 
 use super::fdpath::FdPath;
@@ -94,6 +94,27 @@ impl From<Termios> for Modes {
     }
 }
 
+impl Modes {
+    /// Those that pass every byte through untouched; see [`make_raw`].
+    #[must_use]
+    pub fn raw(&self, output: Output) -> Self {
+        let mut raw = self.0.clone();
+        raw.make_raw();
+        if output == Output::Processed {
+            raw.output_modes = self.0.output_modes;
+        }
+        raw.special_codes[SpecialCodeIndex::VMIN] = 0;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+        Self(raw)
+    }
+
+    /// Whether a terminal treats what is typed in the same way with both.
+    pub fn read_like(&self, other: &Self) -> bool {
+        let (one, other) = (&self.0, &other.0);
+        one.input_modes == other.input_modes && one.local_modes == other.local_modes
+    }
+}
+
 /// Reads the modes of a terminal.
 ///
 /// # Errors
@@ -122,19 +143,12 @@ pub enum Output {
 ///
 /// [`Errno::NOTTY`] for anything but a terminal.
 pub fn make_raw(terminal: impl AsFd, output: Output) -> Result<Modes, Errno> {
-    let before = tcgetattr(&terminal)?;
-    let mut raw = before.clone();
-    raw.make_raw();
-    if output == Output::Processed {
-        raw.output_modes = before.output_modes;
-    }
-    raw.special_codes[SpecialCodeIndex::VMIN] = 0;
-    raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-    tcsetattr(&terminal, OptionalActions::Now, &raw)?;
-    Ok(Modes(before))
+    let before = modes(&terminal)?;
+    restore(&terminal, &before.raw(output))?;
+    Ok(before)
 }
 
-/// Gives a terminal the modes it had, at once.
+/// Gives a terminal modes that it had, at once.
 ///
 /// # Errors
 ///
@@ -168,18 +182,6 @@ pub fn discard_output(terminal: impl AsFd) -> Result<(), Errno> {
 /// [`Errno::PERM`] if the process leads none, or the terminal has another.
 pub fn take_control(_subject: &Subject, terminal: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::process::ioctl_tiocsctty(terminal)
-}
-
-/// Puts this process into a group of its own, in the foreground of its controlling terminal.
-///
-/// Signals must be blocked: the terminal tells background processes off for this.
-///
-/// # Errors
-///
-/// [`Errno::PERM`] for the leader of a session, which has such a group already.
-pub fn take_foreground(_subject: &Subject, terminal: BorrowedFd<'_>) -> Result<(), Errno> {
-    rustix::process::setpgid(None, None)?;
-    tcsetpgrp(terminal, rustix::process::getpid())
 }
 
 /// Whether this process may use a terminal: it is in its foreground, or the terminal is not the one
@@ -225,15 +227,6 @@ pub fn stop_job(signal: Signal) -> Result<(), Errno> {
     let stopped = kill_current_process_group(signal);
     before.restore()?;
     stopped
-}
-
-/// Continues every process of a group.
-///
-/// # Errors
-///
-/// [`Errno::SRCH`] if there is none.
-pub fn continue_group(_subject: &Subject, leader: Pid) -> Result<(), Errno> {
-    rustix::process::kill_process_group(leader, Signal::CONT)
 }
 
 /// Which way a terminal is opened again.

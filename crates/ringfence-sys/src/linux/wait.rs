@@ -66,17 +66,6 @@ impl Child {
         self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
-    /// The signal that has stopped it since this was last asked; `None` while it runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Errno::CHILD`] if it was reaped before.
-    pub fn stopped(&self) -> Result<Option<i32>, Errno> {
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | any_exit_signal();
-        let status = retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), options))?;
-        Ok(status.as_ref().and_then(WaitIdStatus::stopping_signal))
-    }
-
     fn reap(&self, options: WaitIdOptions) -> Result<Option<Ended>, Errno> {
         let status = retry_on_intr(|| {
             waitid(

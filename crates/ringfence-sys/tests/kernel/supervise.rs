@@ -235,7 +235,7 @@ fn pseudoterminal_behaves_like_one() {
 
 fn root_group() -> Group {
     let text = std::fs::read("/proc/self/mountinfo").unwrap();
-    let mount = cgroup::mount(&text).expect("a version 2 cgroup tree");
+    let (mount, _) = cgroup::mount(&text, b"/").expect("a version 2 cgroup tree");
     let path = std::ffi::CString::new(mount.point).unwrap();
     Group::open(&path).unwrap()
 }

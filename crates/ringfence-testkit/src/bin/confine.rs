@@ -94,9 +94,9 @@ mod linux {
             return Ok(77);
         }
         let mut options = Options::default();
-        options.fail_at = setup.fail_at_step();
-        options.danger_without = setup.without_step();
-        options.helper = match setup.helper {
+        options.testing.fail_at = setup.fail_at_step();
+        options.testing.danger_without = setup.without_step();
+        options.testing.helper = match setup.helper {
             None => Helping::WherePossible,
             Some(true) => Helping::Always,
             Some(false) => Helping::Never,

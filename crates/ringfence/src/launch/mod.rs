@@ -5,9 +5,12 @@
 //! a child. When any of these stages fails, no code of the command has run.
 
 mod streams;
+mod testing;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod words;
 pub use streams::{Given, NewTerminal, Size, Stream, Streams};
+#[doc(hidden)]
+pub use testing::{Helping, Testing};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -54,6 +57,7 @@ use serde::Serialize;
 
 use crate::audit::Denial;
 use crate::changes::Changes;
+use crate::event::Event;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -99,6 +103,15 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The limit that has ended the command, if one has.
+    pub fn limit(self) -> Option<LimitName> {
+        match self {
+            Self::Limit { limit, .. } => Some(limit),
+            Self::WallTime => Some(LimitName::Wall),
+            _ => None,
+        }
+    }
+
     /// The exit status that tells a shell about it.
     pub fn exit_status(self) -> u8 {
         match self {
@@ -332,6 +345,8 @@ pub trait Observer {
     fn settled(&mut self, session: &Running);
     /// The command has ended. A session that lingers goes on; any other is over.
     fn command_ended(&mut self, session: &Running, cause: Cause);
+    /// Something happened in it. Whoever waits here makes the session wait.
+    fn happened(&mut self, _event: &Event) {}
 }
 
 /// Somebody who does not care.
@@ -353,26 +368,7 @@ pub struct Options {
     /// and what a killed supervisor leaves of it stays.
     #[cfg(target_os = "linux")]
     pub registry: Option<(PathBuf, crate::sessions::About)>,
-    /// Pretend that the kernel refused this step: for tests that nothing is left behind.
+    /// What only tests ask for.
     #[doc(hidden)]
-    pub fail_at: Option<Step>,
-    /// Skip this step altogether: for tests that show what one layer alone holds.
-    #[doc(hidden)]
-    pub danger_without: Option<Step>,
-    /// Who sets the session up: for tests that it makes no difference.
-    #[doc(hidden)]
-    pub helper: Helping,
-}
-
-/// Whether a second process helps to set a session up.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Helping {
-    /// On every machine.
-    Always,
-    /// On none.
-    Never,
-    /// Where a processor is free for it.
-    #[default]
-    WherePossible,
+    pub testing: Testing,
 }

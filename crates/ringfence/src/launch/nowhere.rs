@@ -105,8 +105,8 @@ impl Rescue {
 pub enum News {
     /// It is over.
     Ended(Box<io::Result<Report>>),
-    /// The command was stopped.
-    Stopped,
+    /// Something happened.
+    Happened(crate::event::Event),
 }
 
 /// A session that cannot exist here.
@@ -131,6 +131,11 @@ impl Served {
 
     /// Never called: there is no such value.
     pub fn signal(&self, _signal: rustix::process::Signal) {
+        match self.0 {}
+    }
+
+    /// Never called: there is no such value.
+    pub fn bell(&self) -> std::os::fd::BorrowedFd<'_> {
         match self.0 {}
     }
 

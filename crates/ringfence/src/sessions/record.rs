@@ -1,14 +1,16 @@
 //! What is written down about a session, so that it can be found from outside.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use ringfence_core::plan::Plan;
 use ringfence_sys::files::{self, Kind};
 use ringfence_sys::process::fill_random;
 use ringfence_sys::{Errno, Pid};
 use serde::{Deserialize, Serialize};
 
+use crate::launch;
 use crate::track::group::GroupIdentity;
 use crate::track::mark::Mark;
 
@@ -54,6 +56,19 @@ impl About {
             name,
             command: command.to_vec(),
             ..Self::default()
+        })
+    }
+
+    /// A session that nobody gave a name; `None` where it cannot be written down.
+    pub(crate) fn unnamed(command: &launch::Command, project: &Path, plan: &Plan) -> Option<Self> {
+        let mut words = vec![command.program.clone()];
+        words.extend(command.arguments.iter().cloned());
+        let about = Self::new(None, &words).ok()?;
+        Some(Self {
+            project: project.to_owned(),
+            directory: command.directory.clone(),
+            engine: plan.engine().to_string(),
+            ..about
         })
     }
 }

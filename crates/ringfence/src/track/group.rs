@@ -44,20 +44,22 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Finds the nearest one, from the group of this process upwards, that can bound a session by
-    /// all these controllers; if there is none, the nearest at all.
+    /// Finds the one, from the group of this process upwards, that can bound a session by most of
+    /// these controllers; among equals the nearest.
     pub(crate) fn find(wanted: &[&str]) -> Result<Self, NoSite> {
         let (tree, own) = own_group()?;
-        let mut nearest: Option<Self> = None;
+        let mut best: Option<(usize, Self)> = None;
         let mut refusal = NoSite::NotOurs(Errno::ACCESS);
         for path in own.ancestors().take_while(|path| path.starts_with(&tree)) {
             match Self::at(path) {
                 Ok(site) => {
-                    let enough = wanted.iter().all(|name| site.has(name));
-                    if enough {
+                    let has = wanted.iter().filter(|name| site.has(name)).count();
+                    if has == wanted.len() {
                         return Ok(site);
                     }
-                    nearest = nearest.or(Some(site));
+                    if best.as_ref().is_none_or(|(most, _)| has > *most) {
+                        best = Some((has, site));
+                    }
                 }
                 Err(errno) if path == own && errno != Errno::ACCESS && errno != Errno::ROFS => {
                     return Err(NoSite::Own(errno));
@@ -66,7 +68,7 @@ impl Site {
                 Err(_) => {}
             }
         }
-        nearest.ok_or(refusal)
+        best.map(|(_, site)| site).ok_or(refusal)
     }
 
     fn at(path: &Path) -> Result<Self, Errno> {
@@ -109,10 +111,9 @@ fn own_group() -> Result<(PathBuf, PathBuf), NoSite> {
     let groups = std::fs::read("/proc/self/cgroup").map_err(|_| NoSite::NoTree)?;
     let mounts = std::fs::read("/proc/self/mountinfo").map_err(|_| NoSite::NoTree)?;
     let own = cgroup::own_path(&groups).ok_or(NoSite::NoTree)?;
-    let tree = cgroup::mount(&mounts).ok_or(NoSite::NoTree)?;
+    let (tree, below) = cgroup::mount(&mounts, own).ok_or(NoSite::NoTree)?;
     let tree: Vec<u8> = unescaped(tree.point).collect();
     let tree = PathBuf::from(std::ffi::OsString::from(os(&tree)));
-    let below = own.strip_prefix(b"/").unwrap_or(own);
     let own = if below.is_empty() {
         tree.clone()
     } else {
@@ -123,6 +124,17 @@ fn own_group() -> Result<(PathBuf, PathBuf), NoSite> {
 
 fn os(bytes: &[u8]) -> &std::ffi::OsStr {
     std::ffi::OsStr::from_bytes(bytes)
+}
+
+/// Whether `memory.events` tells of processes that were ended because this group reached its bound.
+/// Those that the whole machine, or a group above, had no memory for are counted as ended, too.
+fn out_of_memory(events: &str) -> bool {
+    let some = |name: &str| {
+        let mut fields = events.lines().filter_map(|line| line.split_once(' '));
+        let count = fields.find_map(|(key, count)| (key == name).then_some(count));
+        count.is_some_and(|count| count.parse().is_ok_and(|count: u64| count > 0))
+    };
+    some("oom") && some("oom_kill")
 }
 
 /// A group, told from every other that ever has its name.
@@ -235,10 +247,14 @@ impl SessionGroup {
         match limit {
             LimitName::Memory => {
                 self.group.write(c"memory.max", text.as_bytes())?;
-                // What cannot be swapped needs no bound on swapping; the session ends whole or
-                // not at all.
-                let _ = self.group.write(c"memory.swap.max", b"0");
-                let _ = self.group.write(c"memory.oom.group", b"1");
+                // Where nothing can be swapped there is no bound on swapping. The session ends whole
+                // or not at all; before Linux 4.19 it could not be asked to.
+                for (file, value) in [(c"memory.swap.max", b"0"), (c"memory.oom.group", b"1")] {
+                    match self.group.write(file, value) {
+                        Ok(()) | Err(Errno::NOENT) => {}
+                        Err(errno) => return Err(errno),
+                    }
+                }
                 Ok(())
             }
             LimitName::Processes => self.group.write(c"pids.max", text.as_bytes()),
@@ -246,16 +262,11 @@ impl SessionGroup {
         }
     }
 
-    /// Whether the kernel has ended something in it for want of memory.
+    /// Whether the kernel has ended something in it for reaching its own bound.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let mut buffer = [0; 512];
         let events = self.group.read(c"memory.events", &mut buffer);
-        let text = String::from_utf8_lossy(events.unwrap_or_default());
-        let killed = text
-            .lines()
-            .find_map(|line| line.strip_prefix("oom_kill "))
-            .and_then(|count| count.parse::<u64>().ok());
-        killed.is_some_and(|count| count > 0)
+        out_of_memory(&String::from_utf8_lossy(events.unwrap_or_default()))
     }
 
     /// Ends every process in it, and returns when none is left.
@@ -281,12 +292,19 @@ impl SessionGroup {
     /// Stops them all, so that nobody forks, and ends each; once more for those that were on
     /// their way in.
     fn end_one_by_one(&self, until: Instant) -> Result<(), Errno> {
+        // A few at a time: descriptors are not without end.
+        const AT_ONCE: usize = 64;
         self.group.freeze()?;
         while self.group.is_populated()? {
-            for pid in self.processes()? {
-                if let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) {
-                    // Its number may be somebody else's by now, unless it is still in here.
-                    if self.processes()?.contains(&pid) {
+            for some in self.processes()?.chunks(AT_ONCE) {
+                let held = some
+                    .iter()
+                    .map(|pid| (*pid, pidfd_open(*pid, PidfdFlags::empty())));
+                let held: Vec<_> = held.collect();
+                // A number may be somebody else's by now, unless it is still in here.
+                let still = self.processes()?;
+                for (pid, held) in held {
+                    if let (true, Ok(held)) = (still.contains(&pid), held) {
                         let _ = pidfd_send_signal(&held, Signal::KILL);
                     }
                 }
@@ -440,6 +458,17 @@ mod tests {
         };
         let children = [child(&path), child(&path.join("below/deeper"))];
         Some((group, children))
+    }
+
+    #[test]
+    fn only_ones_own_bound_is_a_limit() {
+        let own = "low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n";
+        assert!(out_of_memory(own));
+        // Refused and nobody ended; ended for want of memory elsewhere; nothing said.
+        assert!(!out_of_memory("max 12\noom 1\noom_kill 0\n"));
+        assert!(!out_of_memory("max 0\noom 0\noom_kill 3\n"));
+        assert!(!out_of_memory("oom_kill 3\n"));
+        assert!(!out_of_memory(""));
     }
 
     #[test]

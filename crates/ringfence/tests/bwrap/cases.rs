@@ -276,7 +276,7 @@ fn a_failed_act_leaves_nothing() {
     ];
     for step in steps {
         let mut world = world();
-        world.options.fail_at = Some(step);
+        world.options.testing.fail_at = Some(step);
         let canary = world.project.join("canary");
         let refused = world.launch("/bin/sh", &["-c", "echo > canary"]);
         assert!(

@@ -38,6 +38,11 @@ fn the_agent_reports_what_became_of_each_command() {
     writeln!(input, "echo hello; exit 3").unwrap();
     writeln!(input, "echo x >> {}", neighbour.display()).unwrap();
     writeln!(input, "head -c 2000000 /dev/zero > large; echo $?").unwrap();
+    writeln!(
+        input,
+        "mkdir .vscode; exec head -c 2000000 /dev/zero > large"
+    )
+    .unwrap();
     drop(input);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -46,7 +51,7 @@ fn the_agent_reports_what_became_of_each_command() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let [hello, outside, large] = &lines[..] else {
+    let [hello, outside, large, denied] = &lines[..] else {
         panic!("{lines:?}");
     };
     assert_eq!(hello["status"], "exited with 3");
@@ -54,6 +59,12 @@ fn the_agent_reports_what_became_of_each_command() {
     assert_ne!(outside["status"], "exited with 0");
     assert_eq!(std::fs::read_to_string(&neighbour).unwrap(), "secret");
     assert_ne!(large["output"], "0\n", "the limit holds: {large}");
+    let events = denied["events"].as_array().unwrap().iter();
+    let events: Vec<&str> = events.map(|one| one["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["start", "denial", "limit", "end"], "{denied}");
+    let advice = denied["advice"].to_string();
+    assert!(advice.contains("--allow-protected .vscode"), "{advice}");
+    assert!(advice.contains("its limit of file-size"), "{advice}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod caller;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod policies;

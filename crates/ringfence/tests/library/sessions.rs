@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use ringfence::{Cause, Event, Policy, Running, Sandbox, Signal, Size, Stdio};
+use ringfence::{Cause, Policy, Running, Sandbox, Signal, Stdio};
 
 use crate::policies::place;
 use crate::world::also_as_plain_user;
@@ -81,27 +81,6 @@ fn a_signal_reaches_the_command() {
 }
 
 #[test]
-fn events_come_in_order_and_end_with_the_report() {
-    let (_top, project) = place();
-    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
-    let mut session = sandbox
-        .command("sh")
-        .args(["-c", "kill -STOP $$; exit 9"])
-        .pty(Size::default())
-        .spawn()
-        .unwrap();
-    let first = session.events().next().unwrap();
-    assert!(matches!(first, Event::Stopped), "{first:?}");
-    session.signal(Signal::CONT);
-    let rest: Vec<Event> = session.events().collect();
-    let [Event::Ended(report)] = &rest[..] else {
-        panic!("{rest:?}");
-    };
-    assert_eq!(report.cause, Cause::Exited { status: 9 });
-    assert!(session.try_event().unwrap().is_none());
-}
-
-#[test]
 fn a_session_is_served_although_nobody_waits() {
     let (_top, project) = place();
     let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
@@ -155,4 +134,34 @@ fn the_end_can_be_polled_for() {
     poll(&mut [PollFd::new(&session, PollFlags::IN)], None).unwrap();
     assert!(started.elapsed() > Duration::from_millis(200));
     assert!(session.try_wait().unwrap().unwrap().success());
+}
+
+/// Others find a session of a program, and end it without that program.
+#[test]
+fn a_session_can_be_found_and_ended_by_others() {
+    use ringfence::place::{Lookout, Surroundings};
+    use ringfence::sessions::Registry;
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mark = mark();
+    let mut session = sandbox.command("sleep").arg(&mark).spawn().unwrap();
+    let surroundings = Surroundings::of_process(&Lookout::new()).unwrap();
+    let registry = surroundings.sessions().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let found = loop {
+        let known = Registry::existing(&registry).and_then(|registry| registry.sessions());
+        let mut ours = known.unwrap_or_default().into_iter();
+        if let Some(found) = ours.find(|one| one.command.contains(&mark)) {
+            break found;
+        }
+        assert!(Instant::now() < deadline, "it is written down nowhere");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(found.project, project);
+    assert_eq!(u32::try_from(found.supervisor), Ok(std::process::id()));
+    let ended = Registry::existing(&registry).unwrap().kill(&found.id);
+    assert_eq!(ended.unwrap(), 1);
+    assert_eq!(session.wait().unwrap().cause, Cause::Ended);
+    let left = Registry::existing(&registry).unwrap().sessions().unwrap();
+    assert!(!left.iter().any(|one| one.id == found.id), "{left:?}");
 }

@@ -63,6 +63,8 @@ struct Shared {
     waiting: AtomicUsize,
     /// What the session did not get; each thing once, and not without end.
     denied: Mutex<Vec<Denial>>,
+    /// Those of them that nobody was told of yet.
+    untold: Mutex<Vec<Denial>>,
 }
 
 /// How many different things are remembered that a session did not get.
@@ -101,6 +103,7 @@ impl Broker {
                 carrier: None,
                 waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
+                untold: Mutex::default(),
             }),
             guard: RefCell::new(None),
         }
@@ -129,6 +132,12 @@ impl Broker {
     pub(super) fn denials(&self) -> Vec<Denial> {
         let denied = self.shared.denied.lock();
         denied.map_or_else(|_| Vec::new(), |denied| denied.clone())
+    }
+
+    /// What the session did not get for the first time since this was last asked.
+    pub(super) fn untold(&self) -> Vec<Denial> {
+        let untold = self.shared.untold.lock();
+        untold.map_or_else(|_| Vec::new(), |mut untold| std::mem::take(&mut *untold))
     }
 
     /// Has connections out of the session's own network carried to its gate.
@@ -293,12 +302,16 @@ impl Shared {
         if let Some(known) = denied.iter_mut().find(|known| known.target == target) {
             known.count = known.count.saturating_add(1);
         } else if denied.len() < MOST_DENIED {
-            denied.push(Denial {
+            let denial = Denial {
                 what: Denied::UnixSocket,
                 fix: format!("--unix-socket {target}"),
                 target,
                 count: 1,
-            });
+            };
+            if let Ok(mut untold) = self.untold.lock() {
+                untold.push(denial.clone());
+            }
+            denied.push(denial);
         }
     }
 

@@ -27,6 +27,7 @@ use ringfence_sys::{Errno, sockets};
 use rustix::io::{retry_on_intr, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
+use super::telling::Decisions;
 use crate::launch::{Command, LaunchError};
 
 /// How many connections from the host into the session there can be at once.
@@ -87,6 +88,7 @@ pub(super) struct Opening {
     /// On the host, for servers inside.
     inward: Vec<(u16, TcpListener)>,
     judge: Judge,
+    decisions: Option<Arc<Decisions>>,
     upstreams: Upstreams,
 }
 
@@ -136,6 +138,7 @@ impl Opening {
             plan: plan.clone(),
             inward,
             judge: Judge::new(policy.network().clone()),
+            decisions: None,
             upstreams,
         };
         Ok((opening, making))
@@ -143,10 +146,21 @@ impl Opening {
 
     /// Has somebody asked about hosts on nobody's list.
     pub(super) fn ask(self, decider: Arc<dyn Decider>) -> Self {
+        // Where nobody can be told what was decided, it is decided all the same.
+        let (decisions, decider) = match Decisions::of(Arc::clone(&decider)) {
+            Ok((decisions, listening)) => (Some(decisions), listening),
+            Err(_) => (None, decider),
+        };
         Self {
             judge: self.judge.asking(decider, PATIENCE),
+            decisions,
             ..self
         }
+    }
+
+    /// What whoever is asked will say.
+    pub(super) fn decisions(&self) -> Option<Arc<Decisions>> {
+        self.decisions.clone()
     }
 
     /// Receives the sockets, serves them, and lets the first process go on. `None` if it went

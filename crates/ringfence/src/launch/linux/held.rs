@@ -96,11 +96,6 @@ impl Running {
 
     /// What a signal that ended the command means where there are limits.
     pub(super) fn killed(&self, signal: i32) -> Cause {
-        let limited = |name: LimitName| {
-            self.plan.acts().iter().any(|act| {
-                matches!(act, Act::Limits { bounds } if bounds.iter().any(|(set, _)| *set == name))
-            })
-        };
         let limit = if signal == Signal::XCPU.as_raw() {
             LimitName::Cpu
         } else if signal == Signal::XFSZ.as_raw() {
@@ -109,16 +104,23 @@ impl Running {
             let over = self.over_memory();
             return over.unwrap_or(Cause::Killed { signal });
         };
-        if limited(limit) {
+        if self.is_limited(limit) {
             Cause::Limit { limit, signal }
         } else {
             Cause::Killed { signal }
         }
     }
 
+    fn is_limited(&self, name: LimitName) -> bool {
+        self.plan.acts().iter().any(|act| {
+            matches!(act, Act::Limits { bounds } if bounds.iter().any(|(set, _)| *set == name))
+        })
+    }
+
     pub(super) fn over_memory(&self) -> Option<Cause> {
         let group = self.held.group.as_ref()?;
-        group.ran_out_of_memory().then(|| Cause::Limit {
+        let over = self.is_limited(LimitName::Memory) && group.ran_out_of_memory();
+        over.then(|| Cause::Limit {
             limit: LimitName::Memory,
             signal: Signal::KILL.as_raw(),
         })

@@ -29,6 +29,7 @@ mod seat;
 mod second;
 mod served;
 mod streams;
+mod telling;
 mod tmp;
 mod wire;
 

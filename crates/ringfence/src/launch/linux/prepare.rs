@@ -123,10 +123,10 @@ pub fn prepare_with(
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
     for act in plan.acts() {
         let step = act.step();
-        if options.danger_without == Some(step) {
+        if options.testing.danger_without == Some(step) {
             continue;
         }
-        if options.fail_at == Some(step) && before_birth(step) {
+        if options.testing.fail_at == Some(step) && before_birth(step) {
             return Err(LaunchError::Act {
                 step: crate::launch::StepName(step),
                 object: None,
@@ -155,7 +155,7 @@ pub fn prepare_with(
     };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
     let hands = if own_network {
-        Hands::of(options.helper)
+        Hands::of(options.testing.helper)
     } else {
         Hands::One
     };
@@ -167,7 +167,7 @@ pub fn prepare_with(
         acts: gathered.acts,
         mark: marked.map(|(_, limit)| limit),
         linger: options.linger,
-        fail_at: options.fail_at,
+        fail_at: options.testing.fail_at,
         directory,
         command: Words {
             programs,
@@ -185,7 +185,7 @@ pub fn prepare_with(
         failure,
         end,
         wall: gathered.wall,
-        names: names::of_plan(policy, plan, options.danger_without)?,
+        names: names::of_plan(policy, plan, options.testing.danger_without)?,
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,

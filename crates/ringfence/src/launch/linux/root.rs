@@ -28,11 +28,16 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 
 use super::links;
 
+const PAGE: u64 = 4096;
+/// A small private directory may have this many files all the same.
+const FEWEST_FILES: u64 = 4096;
+
 /// Everything the child needs to build a root, laid out before the fork.
 #[derive(Debug)]
 pub(super) struct RootBuild {
     base: Access,
-    scratch_size: Option<CString>,
+    /// How large it may become, and how many files may be in it.
+    scratch_size: Option<(CString, CString)>,
     /// Made in the scratch, in order.
     create: Vec<Create>,
     mounts: Vec<Placed>,
@@ -253,7 +258,9 @@ impl Layout {
                 self.make(&own, Made::Directory(STICKY))?;
                 self.private.insert(mount.at.clone(), own.clone().into());
                 if let Some(size) = size {
-                    self.build.scratch_size = Some(c_string(Path::new(&size.to_string()))?);
+                    // The kernel keeps an inode of its own memory for the smallest file.
+                    let files = (size / PAGE).max(FEWEST_FILES);
+                    self.build.scratch_size = Some((number(*size)?, number(files)?));
                 }
                 Kind::Scratch {
                     path: c_string(Path::new(&own))?,
@@ -395,6 +402,11 @@ fn attributes(access: Access) -> Attributes {
     }
 }
 
+/// As the kernel reads numbers in options of a file system.
+fn number(number: u64) -> io::Result<CString> {
+    CString::new(number.to_string()).map_err(io::Error::other)
+}
+
 fn c_string(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
@@ -444,8 +456,9 @@ impl RootBuild {
     fn scratch(&self) -> Result<OwnedFd, Errno> {
         let memory = Filesystem::open(c"tmpfs")?;
         memory.set(c"mode", c"0755")?;
-        if let Some(size) = &self.scratch_size {
+        if let Some((size, files)) = &self.scratch_size {
             memory.set(c"size", size)?;
+            memory.set(c"nr_inodes", files)?;
         }
         let scratch = memory.mount(SCRATCH)?;
         for create in &self.create {

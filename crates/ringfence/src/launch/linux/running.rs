@@ -24,9 +24,11 @@ use super::held::{Held, MOMENT};
 use super::init::Boundary;
 use super::names::{Holds, Name, Names};
 use super::passing::Signals;
+use super::telling::{Told, tell_limit};
 use super::tmp::SessionTmp;
 use super::wire;
 use crate::audit::Denial;
+use crate::event::Happened;
 use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, StepName};
 
 /// How long a command may take to end once it was asked to.
@@ -55,9 +57,10 @@ pub struct Running {
     pub(super) timeline: Vec<(Step, Duration)>,
     pub(super) session: Option<Session>,
     tried: Vec<PathBuf>,
-    broker: Option<Broker>,
+    pub(super) broker: Option<Broker>,
     /// The session has no other network, so with this it has none.
-    gate: Option<Gate>,
+    pub(super) gate: Option<Gate>,
+    pub(super) told: Told,
     /// The outer end of the session's own terminal.
     pub(super) terminal: Option<OwnedFd>,
     reaped: bool,
@@ -99,6 +102,7 @@ impl Running {
             session: None,
             tried: Vec::new(),
             gate: None,
+            told: Told::default(),
             terminal: None,
             reaped: false,
             ran: false,
@@ -112,6 +116,7 @@ impl Running {
 
     /// Serves the session's network gate, if it has one.
     pub(super) fn open_gate(&mut self, opening: Option<Opening>) -> Result<(), LaunchError> {
+        self.told.decisions = opening.as_ref().and_then(Opening::decisions);
         self.gate = opening.map(Opening::open).transpose()?.flatten();
         Ok(())
     }
@@ -296,10 +301,13 @@ impl Running {
             // them down. The first process is on its way out, and nobody waits for that.
             self.names.hold(None);
         }
+        self.tell(observer);
+        tell_limit(cause, observer);
         self.command = Some(cause);
         observer.command_ended(&self, cause);
         if self.linger == Linger::Yes {
-            self.linger_on(signals, beside)?;
+            self.linger_on(signals, beside, observer)?;
+            self.tell(observer);
         }
         self.clean_others();
         if let Some(broker) = &self.broker {
@@ -371,8 +379,12 @@ impl Running {
             }
             match news {
                 News::Ended => match self.heard()? {
-                    Some(cause) => return Ok(cause),
-                    None => beside.stopped(self)?,
+                    Heard::Ended(cause) => return Ok(cause),
+                    Heard::Continued => self.tell_turn(Happened::Continued, observer),
+                    Heard::Stopped { signal } => {
+                        self.tell_turn(Happened::Stopped { signal }, observer);
+                        beside.stopped(self)?;
+                    }
                 },
                 other => {
                     if self.attend(other) == Holds::No {
@@ -381,6 +393,7 @@ impl Running {
                     }
                 }
             }
+            self.tell(observer);
         }
     }
 
@@ -395,7 +408,12 @@ impl Running {
     }
 
     /// Waits until nobody is left of those that linger, or somebody wants the session to end.
-    fn linger_on(&mut self, signals: Option<&Signals>, beside: &mut dyn Beside) -> io::Result<()> {
+    fn linger_on(
+        &mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<()> {
         if self.begin_to_watch() == Holds::No {
             self.kill();
             return Ok(());
@@ -424,6 +442,7 @@ impl Running {
                     }
                 }
             }
+            self.tell(observer);
         }
         Ok(())
     }
@@ -549,6 +568,7 @@ impl Running {
                 |signals| PollFd::new(signals, PollFlags::IN),
             ),
         ];
+        self.bells(&mut watched);
         beside.watched(&mut watched);
         match poll(&mut watched, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -581,18 +601,22 @@ impl Running {
         Some(wall.saturating_sub(self.started.elapsed()))
     }
 
-    /// How the command ended. By the time it says so, nothing else is left in the session.
-    ///
-    /// `None` if it was only stopped.
-    fn heard(&mut self) -> io::Result<Option<Cause>> {
+    /// What became of the command. By the time it says that it has ended, nothing else is left in the
+    /// session.
+    fn heard(&mut self) -> io::Result<Heard> {
         let message = match &self.end {
             Some(end) => wire::receive_word(end)?,
             None => None,
         };
-        Ok(Some(match message {
+        Ok(Heard::Ended(match message {
             Some(Word::Exited(status)) => Cause::Exited { status },
             Some(Word::Killed(signal)) => self.killed(signal.into()),
-            Some(Word::Stopped(_)) => return Ok(None),
+            Some(Word::Continued) => return Ok(Heard::Continued),
+            Some(Word::Stopped(signal)) => {
+                return Ok(Heard::Stopped {
+                    signal: signal.into(),
+                });
+            }
             None => {
                 // It went without a word, or was made to: nobody has ended the others.
                 let _ = self.held.group.as_ref().map(|group| group.end(PATIENCE));
@@ -641,6 +665,14 @@ impl Beside for Nothing {
     fn stopped(&mut self, _session: &Running) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Heard {
+    Continued,
+    Ended(Cause),
+    Stopped { signal: i32 },
 }
 
 /// What woke a supervisor.

@@ -23,7 +23,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::prepare::Prepared;
 use super::running::{Beside, Running};
-use crate::launch::{LaunchError, Report};
+use crate::event::Event;
+use crate::launch::{Cause, LaunchError, Observer, Report};
 
 /// Enough for a poll loop, and for building a report.
 const STACK: usize = 256 << 10;
@@ -41,8 +42,8 @@ enum Order {
 pub enum News {
     /// It is over. Nothing comes after this.
     Ended(Box<io::Result<Report>>),
-    /// The command was stopped by a signal; only sessions with a terminal of their own tell.
-    Stopped,
+    /// Something happened in it.
+    Happened(Event),
 }
 
 /// A session that is served. Dropping it ends the session, and waits until nothing is left of it.
@@ -52,6 +53,8 @@ pub struct Served {
     /// Wakes the thread.
     bell: OwnedFd,
     news: Receiver<News>,
+    /// Rings when there are news: a byte comes in.
+    told: OwnedFd,
     /// Closed by the thread when it has told everything.
     over: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -86,12 +89,17 @@ impl Prepared {
         let (over, open) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("open a pipe", errno.into()))?;
         let (orders, received) = channel();
-        let (told, news) = channel();
+        let (told, rings) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+            .map_err(|errno| refused("open a pipe", errno.into()))?;
+        let (sender, news) = channel();
+        let teller = Teller {
+            news: sender,
+            bell: rings,
+        };
         let (started, starts) = channel();
         let control = Control {
             bell: heard,
             orders: received,
-            news: told,
             patience: None,
         };
         let thread = std::thread::Builder::new()
@@ -111,7 +119,7 @@ impl Prepared {
                         };
                         // Whoever is not there any more has ended the session by that.
                         let _ = started.send(Ok(begun));
-                        live(running, control);
+                        live(running, control, teller);
                     }
                 }
                 drop(open);
@@ -126,6 +134,7 @@ impl Prepared {
                 orders,
                 bell,
                 news,
+                told,
                 over,
                 thread: Some(thread),
                 id,
@@ -140,9 +149,35 @@ impl Prepared {
     }
 }
 
-fn live(running: Running, mut control: Control) {
-    let report = running.watch(None, &mut control, &mut ());
-    let _ = control.news.send(News::Ended(Box::new(report)));
+fn live(running: Running, mut control: Control, mut teller: Teller) {
+    let report = running.watch(None, &mut control, &mut teller);
+    teller.tell(News::Ended(Box::new(report)));
+}
+
+/// Tells the holder of a session what happens in it.
+struct Teller {
+    news: Sender<News>,
+    bell: OwnedFd,
+}
+
+impl Teller {
+    fn tell(&self, news: News) {
+        // Whoever is not there any more has ended the session by that.
+        if self.news.send(news).is_ok() {
+            // One that is full rings already.
+            let _ = rustix::io::write(&self.bell, &[0]);
+        }
+    }
+}
+
+impl Observer for Teller {
+    fn settled(&mut self, _session: &Running) {}
+
+    fn command_ended(&mut self, _session: &Running, _cause: Cause) {}
+
+    fn happened(&mut self, event: &Event) {
+        self.tell(News::Happened(event.clone()));
+    }
 }
 
 impl Served {
@@ -180,7 +215,18 @@ impl Served {
 
     /// The next news, if there are any now.
     pub fn try_next(&self) -> Option<News> {
-        self.news.try_recv().ok()
+        let next = self.news.try_recv();
+        if let Err(TryRecvError::Empty) = next {
+            // What comes in between rings again, or is found by the second look.
+            let _ = rustix::io::read(&self.told, &mut [0; 512]);
+            return self.news.try_recv().ok();
+        }
+        next.ok()
+    }
+
+    /// Readable when there may be news; [`try_next`](Self::try_next) stops it once there are none.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
     }
 }
 
@@ -206,7 +252,6 @@ impl Drop for Served {
 struct Control {
     bell: OwnedFd,
     orders: Receiver<Order>,
-    news: Sender<News>,
     patience: Option<Duration>,
 }
 
@@ -238,7 +283,7 @@ impl Beside for Control {
     }
 
     fn stopped(&mut self, _session: &Running) -> io::Result<()> {
-        let _ = self.news.send(News::Stopped);
+        // Whoever holds it was told, and decides.
         Ok(())
     }
 }

@@ -109,7 +109,7 @@ pub fn prepare_with(
         _ => None,
     });
     // A plan without a profile could neither restrict nor find anything again.
-    let Some(profile) = profile.filter(|_| options.fail_at != Some(Step::Seatbelt)) else {
+    let Some(profile) = profile.filter(|_| options.testing.fail_at != Some(Step::Seatbelt)) else {
         return Err(refused_profile("the plan has no profile"));
     };
     let session = Session::make()?;

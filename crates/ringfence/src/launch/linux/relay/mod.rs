@@ -10,6 +10,7 @@
 
 mod buffer;
 mod filter;
+mod guardian;
 mod show;
 mod user;
 
@@ -240,6 +241,8 @@ impl Relay {
             && self.shown.fill(terminal) == Flow::Moved
         {
             moved = Flow::Moved;
+            // Before it is done, so that it is undone whenever we are killed.
+            self.user.remember(self.shown.undo());
         }
         match self.user.screen().map(|screen| self.shown.drain(screen)) {
             Some(Flow::Moved) => Flow::Moved,

@@ -109,6 +109,14 @@ impl Output {
         self.buffer.push(&last);
     }
 
+    /// What would undo all that was taken in, whatever of it was shown.
+    pub(super) fn undo(&self) -> Vec<u8> {
+        match &self.way {
+            Way::AsIs(aftermath) => aftermath.undo_unheard(),
+            Way::Sanitized(_) => Aftermath::new().undo_unheard(),
+        }
+    }
+
     /// Whether the terminal may still answer something that the command asked it.
     pub(super) fn was_asked(&self) -> bool {
         match &self.way {

@@ -20,6 +20,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Termios, tcgetattr};
 
 use super::super::seat::Use;
+use super::guardian::{Guardian, Undo};
 use crate::launch::Size;
 
 /// The user's terminal, with the modes it had.
@@ -32,6 +33,9 @@ pub(super) struct UserTerminal {
     screen: Screen,
     before: Modes,
     state: State,
+    /// Gives it back if we cannot; there while its modes are not the user's.
+    guardian: Option<Guardian>,
+    undo: Undo,
     /// Which of the three streams are this terminal.
     pub(super) streams: [Use; 3],
 }
@@ -78,6 +82,8 @@ impl UserTerminal {
             screen: Screen::open(writable)?,
             control,
             state: State::Lent,
+            guardian: None,
+            undo: Undo::new()?,
             streams,
         }))
     }
@@ -116,13 +122,21 @@ impl UserTerminal {
             [_, Use::Terminal, _] => Output::AsIs,
             [_, Use::Other, _] => Output::Processed,
         };
-        let before = terminal::make_raw(&self.control, output)?;
+        let before = terminal::modes(&self.control)?;
+        let raw = before.raw(output);
         if self.state == State::Lent {
+            // One that cannot be had is not needed as long as nobody kills us.
+            self.guardian = Guardian::start(self.control.as_fd(), &before, &raw, &self.undo).ok();
             // The user may have changed them meanwhile.
             self.before = before;
             self.state = State::Raw;
         }
-        Ok(())
+        Ok(terminal::restore(&self.control, &raw)?)
+    }
+
+    /// What has to be written to the screen if we are killed.
+    pub(super) fn remember(&mut self, undo: Vec<u8>) {
+        self.undo.remember(undo);
     }
 
     /// Gives the terminal the modes it had.
@@ -131,6 +145,7 @@ impl UserTerminal {
             // A terminal that is gone needs no modes.
             let _ = terminal::restore(&self.control, &self.before);
             self.state = State::Lent;
+            self.guardian = None;
         }
     }
 

@@ -1,0 +1,157 @@
+//! What happens to a session, for programs that hold one.
+//!
+//! [`Running::events`](crate::Running::events) gives it while it happens, and
+//! [`Event::to_json`] as the line that `ringfence run --json-fd` would write for it: see
+//! [`crate::report`] for what that promises.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use ringfence_core::plan::LimitName;
+
+use crate::audit::Denial;
+use crate::launch::{Answer, Destination, Report};
+use crate::report::{self, End, Planned, Start, Text, Time};
+
+/// Something that happened to a session, and when.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::{Happened, Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::agent(".").host("crates.io"))?;
+/// let mut session = sandbox.command("cargo").arg("update").spawn()?;
+/// for event in session.events() {
+///     match &event.happened {
+///         Happened::Denied(denial) => eprintln!("{} would need {}", denial.target, denial.fix),
+///         Happened::Ended(ended) => println!("{:?}", ended.report.cause),
+///         _ => println!("{}", event.to_json()?),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Event {
+    /// When.
+    pub at: SystemTime,
+    /// What.
+    pub happened: Happened,
+}
+
+/// What can happen to a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Happened {
+    /// The command goes on after it was stopped.
+    Continued,
+    /// Somebody was asked about a host ([`Command::asking`](crate::Command::asking)), and answered.
+    Decided {
+        /// Which host.
+        destination: Destination,
+        /// The answer.
+        answer: Answer,
+    },
+    /// The session wanted something that it did not get, and ringfence itself said no: a socket of
+    /// the host, a host at the network gate, a protected name. Each thing is told once; how often it
+    /// was asked for is in the report. What the kernel denies it tells the program, and not us.
+    Denied(Denial),
+    /// The session is over. Nothing comes after this.
+    Ended(Box<Ended>),
+    /// The command used more of something than its limit, and was ended for it.
+    Limited(LimitName),
+    /// The command runs. Nothing comes before this.
+    Started(Box<Started>),
+    /// A signal has stopped the command; [`Running::signal`](crate::Running::signal) with
+    /// [`Signal::CONT`](crate::Signal::CONT) continues it.
+    Stopped {
+        /// Which one.
+        signal: i32,
+    },
+}
+
+/// A command that runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Started {
+    /// The command, word by word.
+    pub command: Vec<OsString>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// The number of the session's first process on this host.
+    pub process: i32,
+    /// What holds it, and what does not.
+    pub planned: Arc<Planned>,
+}
+
+/// A session that is over.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Ended {
+    /// How it ended, and what happened in it.
+    pub report: Report,
+    /// What held it, and what did not.
+    pub planned: Arc<Planned>,
+}
+
+impl Event {
+    /// Something that happens now.
+    pub(crate) fn now(happened: Happened) -> Self {
+        Self {
+            at: SystemTime::now(),
+            happened,
+        }
+    }
+
+    /// As one line of JSON, without its end, in the format of [`crate::report`].
+    ///
+    /// # Errors
+    ///
+    /// None that is known of; the format's own.
+    pub fn to_json(&self) -> io::Result<String> {
+        self.line().to_json()
+    }
+
+    /// As programs read it.
+    pub fn line(&self) -> report::Event<'_> {
+        let time = Time(self.at);
+        match &self.happened {
+            Happened::Continued => report::Event::Continue { time },
+            Happened::Decided {
+                destination,
+                answer,
+            } => report::Event::Answer {
+                time,
+                request: destination.to_string(),
+                answer: match answer {
+                    Answer::Allow => "granted",
+                    Answer::Deny => "denied",
+                },
+                by: "the program that holds the session",
+            },
+            Happened::Denied(denial) => report::Event::Denial { time, denial },
+            Happened::Ended(ended) => report::Event::End(End::new(&ended.planned, &ended.report)),
+            Happened::Limited(limit) => report::Event::Limit {
+                time,
+                limit: *limit,
+            },
+            Happened::Started(started) => report::Event::Start(Start {
+                planned: &started.planned,
+                command: started.command.iter().map(|word| Text(word)).collect(),
+                directory: Text(started.directory.as_os_str()),
+                process: started.process,
+                started: time,
+            }),
+            Happened::Stopped { signal } => report::Event::Stop {
+                time,
+                signal: *signal,
+            },
+        }
+    }
+}
