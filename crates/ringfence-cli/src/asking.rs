@@ -119,6 +119,9 @@ pub(crate) struct GrantChange {
     /// To run outside the sandbox.
     #[arg(long, group = "what")]
     pub(crate) unsandboxed: bool,
+    /// To run without the sandbox where it cannot be made; for a thread only.
+    #[arg(long, group = "what", requires = "thread")]
+    pub(crate) fallback: bool,
     /// For this thread, instead of always.
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<ThreadId>,

@@ -20,6 +20,7 @@ use serde::{Serialize, Serializer};
 
 use crate::audit::Denial;
 use crate::changes::Changes;
+use crate::decision::Decision;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -31,6 +32,8 @@ pub const VERSION: u32 = 1;
 #[serde(rename_all = "kebab-case", tag = "event")]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// Somebody asked for more than the policy gives, and somebody answered.
+    Decision(Decided<'a>),
     /// The session is over.
     End(End<'a>),
     /// Nothing was started.
@@ -50,6 +53,8 @@ pub struct Planned {
     pub gaps: Vec<Gap>,
     /// What a project's file asked for and did not get.
     pub ignored: Vec<Ignored>,
+    /// What was decided about it, in order.
+    pub decisions: Vec<Decision>,
     /// What was said of the command before it was started, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_policy: Option<ShellPolicy>,
@@ -75,6 +80,7 @@ impl Planned {
             guarantee: Some(guarantee(plan)),
             gaps: plan.gaps().to_vec(),
             ignored: policy.ignored().to_vec(),
+            decisions: Vec::new(),
             shell_policy: None,
         }
     }
@@ -89,6 +95,16 @@ pub fn guarantee(plan: &Plan) -> String {
         (_, 1) => format!("{layers}: one rule does not hold"),
         (_, count) => format!("{layers}: {count} rules do not hold"),
     }
+}
+
+/// A decision, and when it was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decided<'a> {
+    /// What was decided.
+    #[serde(flatten)]
+    pub decision: &'a Decision,
+    /// When.
+    pub time: Time,
 }
 
 /// A command that runs.
@@ -505,6 +521,7 @@ mod tests {
                 "guarantee": "namespaces: all promises hold",
                 "gaps": [],
                 "ignored": [],
+                "decisions": [],
                 "cause": "exited",
                 "status": 125,
                 "exit_status": 125,

@@ -7,6 +7,8 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+mod fallback;
+#[cfg(test)]
 mod honest;
 #[cfg(test)]
 mod stage;

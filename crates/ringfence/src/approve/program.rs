@@ -40,6 +40,9 @@ struct Asked<'a> {
     reason: Option<&'a str>,
     thread: Option<String>,
     scopes: Vec<Scope>,
+    answers: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obstacle: Option<&'a str>,
     warnings: Vec<String>,
 }
 
@@ -50,17 +53,7 @@ struct Answered {
     version: u32,
     id: String,
     binding: String,
-    answer: Word,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Word {
-    Always,
-    Deny,
-    DenyThread,
-    Once,
-    Thread,
+    answer: String,
 }
 
 /// A line of text for a question, and the id that its answer must have.
@@ -68,6 +61,7 @@ fn line(question: &Question<'_>) -> Result<(String, String), AskError> {
     let id = random()?;
     let (command, permissions) = (question.shown_command(), question.shown_permissions());
     let all = permissions.iter().chain([&command]);
+    let answers = question.answers().into_iter();
     let asked = Asked {
         version: VERSION,
         kind: "request",
@@ -86,6 +80,8 @@ fn line(question: &Question<'_>) -> Result<(String, String), AskError> {
         reason: question.request.reason.as_deref(),
         thread: question.thread.map(ToString::to_string),
         scopes: question.scopes(),
+        answers: answers.map(Answer::word).collect(),
+        obstacle: question.obstacle.map(|obstacle| obstacle.why),
     };
     let mut text = serde_json::to_string(&asked).map_err(|error| AskError::Kernel {
         source: error.into(),
@@ -104,13 +100,7 @@ fn understood(text: &[u8], id: &str, question: &Question<'_>) -> Result<Answer, 
     if answered.id != id || answered.binding != question.binding.to_string() {
         return Err(why("it is for another question"));
     }
-    question.offered(match answered.answer {
-        Word::Always => Answer::Allow(Scope::Always),
-        Word::Deny => Answer::Deny(Scope::Once),
-        Word::DenyThread => Answer::Deny(Scope::Thread),
-        Word::Once => Answer::Allow(Scope::Once),
-        Word::Thread => Answer::Allow(Scope::Thread),
-    })
+    question.offered(&answered.answer)
 }
 
 /// Asks over a descriptor that both can read and write: a socket, as a rule.
@@ -149,6 +139,10 @@ impl Approver for OverDescriptor {
             .map_err(kernel)?;
         let answer = read_line(&self.descriptor, Instant::now() + self.patience)?;
         understood(&answer, &id, question)
+    }
+
+    fn who(&self) -> &'static str {
+        "a program, over a descriptor"
     }
 }
 
@@ -194,6 +188,10 @@ impl Approver for ByCommand {
             });
         }
         understood(&answer, &id, question)
+    }
+
+    fn who(&self) -> &'static str {
+        "a command that answers"
     }
 }
 
