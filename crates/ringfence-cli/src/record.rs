@@ -11,11 +11,13 @@ use std::time::SystemTime;
 
 use ringfence::audit::{self, Denial, Trail};
 use ringfence::decision::Decision;
+use ringfence::dotfiles::{self, Telling};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
     Decided, End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError,
     ReportFile, ShellPolicy, Start, Text, Time,
 };
+use ringfence_core::path::AbsPath;
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
@@ -131,6 +133,8 @@ struct About {
     #[cfg(target_os = "linux")]
     name: String,
     project: PathBuf,
+    /// Where start-up files are, and where it is remembered what was said of them.
+    startup: Option<(AbsPath, PathBuf)>,
     #[cfg(target_os = "linux")]
     directory: PathBuf,
     #[cfg(target_os = "linux")]
@@ -190,6 +194,11 @@ impl Record {
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
         self.about = About {
             project: scene.place.project.as_path().to_owned(),
+            startup: scene
+                .surroundings
+                .home
+                .clone()
+                .zip(scene.surroundings.state.clone()),
             #[cfg(target_os = "linux")]
             directory: scene.surroundings.current.as_path().to_owned(),
             #[cfg(target_os = "linux")]
@@ -257,6 +266,25 @@ impl Record {
             command: judged.text,
             judgement: judged.judgement,
         });
+    }
+
+    /// Warns about secrets in start-up files that the command can read, once. The command runs
+    /// already: nobody waits for this.
+    pub(crate) fn warn_of_secrets(&self, policy: &Policy) {
+        let Some((home, state)) = &self.about.startup else {
+            return;
+        };
+        match dotfiles::unwarned(policy, home, state) {
+            Ok(telling) => {
+                for Telling { file, names } in telling {
+                    tell(&visible(&format!(
+                        "ringfence: commands can read {file}, which sets {}: keep such values elsewhere, or hide the file with `secrets.hide` (said once)\n",
+                        names.join(", ")
+                    )));
+                }
+            }
+            Err(error) => tell(&visible(&format!("ringfence: {}\n", with_causes(&error)))),
+        }
     }
 
     /// Remembers why nothing was started.

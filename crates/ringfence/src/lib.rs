@@ -40,6 +40,8 @@ mod command;
 #[cfg(unix)]
 pub mod decision;
 #[cfg(unix)]
+pub mod dotfiles;
+#[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
 pub mod git;

@@ -414,6 +414,7 @@ fn session(
             tell(&visible(&line));
         }
     }
+    record.warn_of_secrets(policy);
     if options.verbose > 0 {
         tell(&format!(
             "ringfence: {} holds, tracked by {}\n",

@@ -5,6 +5,9 @@
 
 #[cfg(test)]
 mod diagnostics;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod dotfiles;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
