@@ -100,6 +100,10 @@ pub(crate) enum GrantsCommand {
 /// What is granted or taken back.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that is there or not"
+)]
 pub(crate) struct GrantChange {
     /// To reach a host.
     #[arg(long, value_name = "PATTERN", group = "what", value_hint = ValueHint::Hostname)]

@@ -60,16 +60,14 @@ fn statements(line: &str) -> Vec<Vec<String>> {
                 word.extend(characters.next());
                 continue;
             }
-            (Some(open), _) if open == character => quote = None,
-            (Some(_), _) => {}
+            (Some(open), _) => {
+                if open == character {
+                    quote = None;
+                }
+            }
             (None, '"' | '\'') => quote = Some(character),
             (None, '#') if word.is_empty() => break,
-            (None, ';' | '&' | '|' | '{' | '}') if word.is_empty() || character != '{' => {
-                // The braces of `${NAME}` belong to their word.
-                if character == '}' && word.contains('{') {
-                    word.push(character);
-                    continue;
-                }
+            (None, ';' | '&' | '|') => {
                 words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty()));
                 all.push(std::mem::take(&mut words));
                 continue;
@@ -91,7 +89,7 @@ fn statements(line: &str) -> Vec<Vec<String>> {
 fn assigned(words: &[String], tell: &mut dyn FnMut(&str, &str)) {
     let mut words = words.iter().map(String::as_str).peekable();
     while words
-        .next_if(|word| matches!(*word, "builtin" | "command" | "then" | "else" | "do"))
+        .next_if(|word| matches!(*word, "{" | "builtin" | "command" | "do" | "else" | "then"))
         .is_some()
     {}
     match words.peek().copied() {
@@ -165,7 +163,7 @@ mod tests {
             setenv CSH_KEY ccc
             PAM_SECRET DEFAULT=ppp
             GH_TOKEN=ghp gh pr list
-            [ -f x ] && export LATE_KEY=l || true
+            [ -f x ] && { export LATE_KEY=l; } || true
         "#;
         let expected = [
             "ACME_TOKEN",

@@ -75,7 +75,7 @@ impl<'a> Fallback<'a> {
         };
         let decided = |decision: Decision| {
             self.journal
-                .decided(decision.in_thread(flags.thread.as_ref()))
+                .decided(decision.in_thread(flags.thread.as_ref()));
         };
         let mut approver = somebody(flags)?;
         for _ in 0..MOST_ASKED {

@@ -103,13 +103,7 @@ pub fn prepare_with(
     let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let Announced { entry, marked } = announced(&options, plan, boundary)?;
-    let mut gathered = Gathered::new(
-        policy,
-        plan,
-        &mut environment,
-        entry,
-        Arc::clone(&options.granted),
-    )?;
+    let mut gathered = Gathered::new(policy, plan, &mut environment, entry, &options)?;
     for act in plan.acts() {
         let step = act.step();
         if options.danger_without == Some(step) {
@@ -222,7 +216,7 @@ impl Gathered {
         plan: &Plan,
         environment: &mut Vec<CString>,
         mut entry: Option<Entry>,
-        granted: Arc<[Captured]>,
+        options: &Options,
     ) -> Result<Self, LaunchError> {
         let engine = plan.engine();
         let tmp =
@@ -247,7 +241,7 @@ impl Gathered {
             group: None,
             entry,
             unbounded: plan.unbounded(),
-            granted,
+            granted: Arc::clone(&options.granted),
         })
     }
 
