@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringfence::approve::bound::{Captured, bind};
 use ringfence::approve::live::{LiveDecider, Memory};
-use ringfence::approve::program::{ByCommand, OverDescriptor};
+use ringfence::approve::program::{ByCommand, Leash, OverDescriptor};
 use ringfence::approve::terminal::Terminal;
 use ringfence::approve::{Approver, AskError, Question};
 use ringfence::decision::{Decision, Outcome};
@@ -45,12 +45,15 @@ pub(crate) struct Approved {
     pub(crate) captured: Arc<[Captured]>,
     /// Who is asked about hosts while the command runs.
     pub(crate) decider: Option<Arc<dyn Decider>>,
+    /// Ends whoever is still being asked when the run is over.
+    leash: Option<Leash>,
 }
 
 impl std::fmt::Debug for Approved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Approved")
             .field("captured", &self.captured)
+            .field("leash", &self.leash)
             .finish_non_exhaustive()
     }
 }
@@ -218,7 +221,9 @@ fn finish(
         scene.policy()?
     };
     let by_program = flags.approve_fd.is_some() || flags.approve_cmd.is_some();
-    let decider = approver.filter(|_| by_program).map(|approver| {
+    let approver = approver.filter(|_| by_program);
+    let leash = approver.as_ref().and_then(|approver| approver.leash());
+    let decider = approver.map(|approver| {
         let memory = Kept {
             surroundings: scene.surroundings.clone(),
             thread: flags.thread.clone(),
@@ -237,6 +242,7 @@ fn finish(
     let approved = Approved {
         captured: captured.into(),
         decider,
+        leash,
     };
     Ok((scene, policy, approved))
 }

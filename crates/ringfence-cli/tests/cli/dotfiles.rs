@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::answering::there;
 use crate::stage::{Stage, for_each_user};
 
 const VALUE: &str = "hunter2hunter2";
@@ -32,7 +33,7 @@ fn names_are_warned_about_once() {
         let home = stage.world.home();
         assert!(warned(stage, &[]).is_empty());
         let state = home.join(".local/state/ringfence");
-        assert!(!state.join("dotfiles.json").exists(), "nothing to remember");
+        assert!(!there(&state.join("dotfiles.json")), "nothing to remember");
 
         let bashrc = home.join(".bashrc");
         let first = format!("export ACME_TOKEN={VALUE}\nexport EDITOR=vi\n");

@@ -1,29 +1,20 @@
 //! Requests, answers, grants and trust, as users and programs meet them.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::answering;
 use crate::world::{Ran, World};
 
-/// A program that answers with one word, and keeps what it was asked.
 fn answering(world: &World, word: &str) -> String {
-    let script = format!(
-        "#!/bin/sh\nread -r question\nprintf '%s\\n' \"$question\" >> {0}/asked\nid=${{question#*\\\"id\\\":\\\"}}; id=${{id%%\\\"*}}\nbinding=${{question#*\\\"binding\\\":\\\"}}; binding=${{binding%%\\\"*}}\nprintf '{{\"version\":1,\"id\":\"%s\",\"binding\":\"%s\",\"answer\":\"{word}\"}}\\n' \"$id\" \"$binding\"\n",
-        world.root().display()
-    );
-    let path = world.write(format!("answer-{word}"), script);
-    format!("/bin/sh {}", path.display())
+    answering::answering(&world.root().join("asked"), word)
 }
 
 fn questions(world: &World) -> Vec<Value> {
-    let text = fs::read_to_string(world.root().join("asked")).unwrap_or_default();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    answering::questions(&world.root().join("asked"))
 }
 
 /// Tries to write into `outside`, which is not part of the project.
@@ -216,67 +207,6 @@ fn a_scope_that_was_not_offered_is_a_no() {
         &["--approve-cmd", &cmd, "--request-write", "../outside"],
     );
     assert_eq!(ran.code, Some(125), "{ran:?}");
-}
-
-#[test]
-fn what_changes_between_question_and_run_is_asked_again() {
-    for change in [
-        "echo '#!/bin/sh\ntouch ../outside/other' > script",
-        "mv ../outside ../aside; mkdir ../outside",
-        "mv ../outside ../aside; ln -s aside ../outside",
-        "mkdir -p .ringfence; echo '{\"tmp\":\"private\"}' > .ringfence/settings.json; echo '{\"limits\":{\"files\":99}}' > .ringfence/settings.json",
-    ] {
-        let world = World::new();
-        world.write("home/project/script", "#!/bin/sh\ntouch ../outside/made\n");
-        fs::create_dir_all(world.home().join("outside")).unwrap();
-        let answer = answering(&world, "once");
-        // The first question is answered after the change was made; the second one with no.
-        let cmd = format!(
-            "if test -e ../asked-before; then exit 1; fi; : > ../asked-before; {change}; {answer}"
-        );
-        let ran = world.run(&[
-            "run",
-            "--no-prompt",
-            "--approve-cmd",
-            &cmd,
-            "--request-write",
-            "../outside",
-            "--",
-            "/bin/sh",
-            "script",
-        ]);
-        assert!(matches!(ran.code, Some(125 | 2)), "{change}: {ran:?}");
-        for name in ["outside/made", "outside/other", "aside/made", "aside/other"] {
-            assert!(
-                !world.home().join(name).try_exists().unwrap(),
-                "{change}: {name}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_stored_grant_does_not_follow_a_link_that_came_later() {
-    let world = World::new();
-    let outside = world.home().join("outside");
-    let secret = world.home().join("elsewhere");
-    fs::create_dir_all(&outside).unwrap();
-    fs::create_dir_all(&secret).unwrap();
-    for thread in [&["--thread", "one"][..], &[]] {
-        let mut add = vec!["grants", "add", "--write", "../outside"];
-        add.extend(thread);
-        assert_eq!(world.run(&add).code, Some(0));
-    }
-    fs::remove_dir(&outside).unwrap();
-    symlink(&secret, &outside).unwrap();
-    for flags in [&["--thread", "one"][..], &[]] {
-        let mut all = vec!["run", "--no-prompt"];
-        all.extend(flags);
-        all.extend(["--", "/bin/sh", "-c", "touch ../outside/made"]);
-        let ran = world.run(&all);
-        assert_ne!(ran.code, Some(0), "{flags:?}");
-        assert!(!secret.join("made").try_exists().unwrap());
-    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
+use crate::answering::{self, there};
 use crate::stage::{Around, Ran, World, everybody};
 
 /// Namespaces that are off or filtered, calls that are hidden, one that is refused half-way.
@@ -15,24 +16,12 @@ const UNMAKEABLE: [Around; 4] = [
     Around::PivotRefused,
 ];
 
-/// A program that answers with one word, and keeps what it was asked.
 fn answering(world: &World, word: &str) -> String {
-    let asked = world.project().join("asked");
-    let script = format!(
-        "read -r question\nprintf '%s\\n' \"$question\" >> {}\nid=${{question#*\\\"id\\\":\\\"}}; id=${{id%%\\\"*}}\nbinding=${{question#*\\\"binding\\\":\\\"}}; binding=${{binding%%\\\"*}}\nprintf '{{\"version\":1,\"id\":\"%s\",\"binding\":\"%s\",\"answer\":\"{word}\"}}\\n' \"$id\" \"$binding\"\n",
-        asked.display()
-    );
-    let path = world.project().join(format!("answer-{word}"));
-    fs::write(&path, script).unwrap();
-    format!("/bin/sh {}", path.display())
+    answering::answering(&world.project().join("asked"), word)
 }
 
 fn questions(world: &World) -> Vec<Value> {
-    let text = fs::read_to_string(world.project().join("asked")).unwrap_or_default();
-    let lines = text.lines();
-    lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    answering::questions(&world.project().join("asked"))
 }
 
 /// A directory of nobody's that only a command without a sandbox can write.
@@ -265,10 +254,10 @@ fn what_changes_while_somebody_is_asked_is_asked_again() {
         let words = ["run", "--approve-cmd", &swap, "--", "sh", "script"];
         let ran = world.run(Around::NamespacesOff, &words);
         assert_eq!(ran.code, 125, "{ran:?}");
-        assert!(!made.exists());
+        assert!(!there(&made));
         assert!(ran.errors.contains("something changed"), "{ran:?}");
         let words = ["run", "--approve-cmd", &yes, "--", "sh", "script"];
         let ran = world.run(Around::NamespacesOff, &words);
-        assert_eq!((ran.code, made.exists()), (0, true), "{ran:?}");
+        assert_eq!((ran.code, there(&made)), (0, true), "{ran:?}");
     }
 }

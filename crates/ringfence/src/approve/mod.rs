@@ -174,4 +174,9 @@ pub trait Approver: Send {
 
     /// Who that is, for the audit trail.
     fn who(&self) -> &'static str;
+
+    /// What ends whoever is still being asked when it goes, if that is ours to end.
+    fn leash(&self) -> Option<program::Leash> {
+        None
+    }
 }
