@@ -51,23 +51,27 @@ struct Row {
     scope: &'static str,
     answer: &'static str,
     origin: String,
-    /// Seconds; settings do not say when they were written.
+    /// Seconds; what somebody wrote into the settings by hand has none.
     age: Option<u64>,
 }
 
 fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
     let mut rows = Vec::new();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    let always = always(&scene.surroundings);
     // The user's own layer alone: what the settings grant to every command.
     let user = scene.loaded.settings().layers_of(Layer::User);
     for keys in user {
         let written = &keys.agent.sandbox_permissions;
         let mut push = |permission, origin: &Origin| {
+            let given = always.as_ref().and_then(|always| always.given(&permission));
             rows.push(Row {
                 permission,
                 scope: "always",
                 answer: "allow",
                 origin: origin.to_string(),
-                age: None,
+                age: given.map(|given| now.saturating_sub(given)),
             });
         };
         for host in written
@@ -113,8 +117,6 @@ fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
         complain(&with_causes(&error), Some(&error.help()));
         Exit::Refused
     })?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| now.as_secs());
     for thread in all {
         let each = |answer: &'static str, kept: &Kept| Row {
             permission: kept.permission.clone(),

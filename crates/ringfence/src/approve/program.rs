@@ -340,3 +340,7 @@ fn random() -> Result<String, AskError> {
         .map_err(|source| AskError::Kernel { source })?;
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;
