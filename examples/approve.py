@@ -18,10 +18,12 @@ def answer(question, fixed):
     if fixed:
         return fixed
     print("command:", question["command_shown"], file=sys.stderr)
+    if "obstacle" in question:
+        print("the sandbox cannot be made:", question["obstacle"], file=sys.stderr)
     for line in question["permissions_shown"] + question["warnings"]:
         print("   ", line, file=sys.stderr)
-    word = input(f"{'/'.join(question['scopes'])}/deny? ").strip()
-    return word if word in question["scopes"] else "deny"
+    word = input(f"{'/'.join(question['answers'])}? ").strip()
+    return word if word in question["answers"] else "deny"
 
 
 def serve(connection, fixed):

@@ -100,6 +100,10 @@ pub(crate) enum GrantsCommand {
 /// What is granted or taken back.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that is there or not"
+)]
 pub(crate) struct GrantChange {
     /// To reach a host.
     #[arg(long, value_name = "PATTERN", group = "what", value_hint = ValueHint::Hostname)]
@@ -119,6 +123,9 @@ pub(crate) struct GrantChange {
     /// To run outside the sandbox.
     #[arg(long, group = "what")]
     pub(crate) unsandboxed: bool,
+    /// To run without the sandbox where it cannot be made; for a thread only.
+    #[arg(long, group = "what", requires = "thread")]
+    pub(crate) fallback: bool,
     /// For this thread, instead of always.
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<ThreadId>,

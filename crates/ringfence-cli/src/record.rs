@@ -4,19 +4,24 @@
 //! and whatever way a run takes, its last event is written exactly once. The trail is opened when
 //! the command runs already: nobody waits for it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 #[cfg(target_os = "linux")]
 use ringfence::Happened;
 use ringfence::audit::{self, Denial, Denied, Trail};
+use ringfence::decision::Decision;
+use ringfence::dotfiles::{self, Telling};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
-    End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError, ReportFile,
-    ShellPolicy, Start, Text, Time,
+    Decided, End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError,
+    ReportFile, ShellPolicy, Start, Text, Time,
 };
+use ringfence_core::path::AbsPath;
 use ringfence_core::plan::Plan;
 use ringfence_core::policy::Policy;
 
@@ -32,7 +37,7 @@ use crate::output::{tell, visible};
 #[derive(Debug)]
 pub(crate) struct Record {
     file: Option<ReportFile>,
-    stream: Option<EventStream>,
+    journal: Journal,
     asked: SystemTime,
     planned: Planned,
     error: Option<String>,
@@ -50,12 +55,96 @@ pub(crate) struct Record {
     pub(crate) behind: Option<ringfence::linger::Behind>,
 }
 
-/// What the audit trail says of every event of this run.
+/// Where events go, shared with whoever decides about hosts while the command runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Journal(Arc<Mutex<Pages>>);
+
 #[derive(Debug, Default)]
-struct About {
+struct Pages {
     session: String,
     name: String,
+    trail: Option<Trail>,
+    stream: Option<EventStream>,
+    decisions: Vec<Decision>,
+}
+
+impl Journal {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of a decision, at once to whoever listens.
+    pub(crate) fn decided(&self, decision: Decision) {
+        let mut pages = self.pages();
+        pages.note(&audit::Event::Decision(&decision));
+        pages.say(&Event::Decision(Decided {
+            decision: Cow::Borrowed(&decision),
+            time: Time(SystemTime::now()),
+        }));
+        pages.decisions.push(decision);
+    }
+
+    /// Writes to the audit trail what was noted. The session goes on whether or not that works.
+    pub(crate) fn flush(&self) {
+        let mut pages = self.pages();
+        let flushed = pages.trail.as_mut().map(Trail::flush);
+        if let Some(Err(error)) = flushed {
+            tell(&visible(&format!("ringfence: {}\n", with_causes(&error))));
+            // Once is enough.
+            pages.trail = None;
+        }
+    }
+}
+
+impl Pages {
+    /// Notes an event for the audit trail.
+    fn note(&mut self, event: &audit::Event<'_>) {
+        let Self {
+            session,
+            name,
+            trail: Some(trail),
+            ..
+        } = self
+        else {
+            return;
+        };
+        if let Err(error) = trail.note(session, name, event) {
+            tell(&format!(
+                "ringfence: an event could not be noted: {error}\n"
+            ));
+        }
+    }
+
+    /// Writes an event for a program.
+    fn say(&mut self, event: &Event<'_>) {
+        if let Some(stream) = &mut self.stream {
+            said(stream.write(event));
+        }
+    }
+}
+
+/// Writes a decision that belongs to no session into the audit trail.
+pub(crate) fn decided_alone(state: Option<&Path>, name: &str, decision: Decision) {
+    let journal = Journal::default();
+    *journal.pages() = Pages {
+        name: name.to_owned(),
+        trail: state.map(Trail::below),
+        ..Pages::default()
+    };
+    journal.decided(decision);
+    journal.flush();
+}
+
+/// Where a run is, for others to find it.
+#[derive(Debug, Default)]
+struct About {
+    #[cfg(target_os = "linux")]
+    session: String,
+    #[cfg(target_os = "linux")]
+    name: String,
     project: PathBuf,
+    /// Where start-up files are, and where it is remembered what was said of them.
+    startup: Option<(AbsPath, PathBuf)>,
     #[cfg(target_os = "linux")]
     directory: PathBuf,
     #[cfg(target_os = "linux")]
@@ -63,7 +152,6 @@ struct About {
     /// Where sessions are written down.
     #[cfg(target_os = "linux")]
     sessions: Option<PathBuf>,
-    trail: Option<Trail>,
 }
 
 impl Record {
@@ -71,7 +159,7 @@ impl Record {
     pub(crate) fn open(arguments: &SessionArguments) -> Result<Self, ReportError> {
         let mut record = Self {
             file: None,
-            stream: None,
+            journal: Journal::default(),
             asked: SystemTime::now(),
             planned: Planned::default(),
             error: None,
@@ -87,7 +175,7 @@ impl Record {
             return Ok(record);
         }
         if let Some(number) = arguments.json_fd {
-            record.stream = Some(EventStream::inherited(number.unsigned_abs())?);
+            record.journal.pages().stream = Some(EventStream::inherited(number.unsigned_abs())?);
         }
         if let Some(path) = &arguments.report {
             record.file = Some(ReportFile::open(path)?);
@@ -97,7 +185,7 @@ impl Record {
 
     /// Whether anybody will read it.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.file.is_some() || self.stream.is_some()
+        self.file.is_some() || self.journal.pages().stream.is_some()
     }
 
     /// Remembers what was planned.
@@ -119,19 +207,27 @@ impl Record {
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
         self.about = About {
             project: scene.place.project.as_path().to_owned(),
-            // Where sessions cannot be found by others, this is all there is to call one by.
-            name: name.unwrap_or_default().to_owned(),
+            startup: scene
+                .surroundings
+                .home
+                .clone()
+                .zip(scene.surroundings.state.clone()),
             #[cfg(target_os = "linux")]
             directory: scene.surroundings.current.as_path().to_owned(),
             #[cfg(target_os = "linux")]
             command: command.to_vec(),
-            trail: scene.surroundings.state.as_deref().map(Trail::below),
             #[cfg(target_os = "linux")]
             sessions: scene.surroundings.sessions(),
             ..About::default()
         };
+        let mut pages = self.journal.pages();
+        pages.trail = scene.surroundings.state.as_deref().map(Trail::below);
+        // Where sessions cannot be found by others, this is all there is to call one by.
+        name.unwrap_or_default().clone_into(&mut pages.name);
         #[cfg(target_os = "linux")]
         if let Ok(named) = ringfence::sessions::About::new(name, command) {
+            pages.session.clone_from(&named.id);
+            pages.name.clone_from(&named.name);
             self.about.session = named.id;
             self.about.name = named.name;
         }
@@ -154,46 +250,54 @@ impl Record {
         Some((registry, about))
     }
 
-    /// Notes an event for the audit trail.
-    fn note(&mut self, event: &audit::Event<'_>) {
-        let About {
-            session,
-            name,
-            trail: Some(trail),
-            ..
-        } = &mut self.about
-        else {
-            return;
-        };
-        if let Err(error) = trail.note(session, name, event) {
-            tell(&format!(
-                "ringfence: an event could not be noted: {error}\n"
-            ));
-        }
+    /// Where events go.
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
     }
 
-    /// Writes to the audit trail what was noted. The session goes on whether or not that works.
-    pub(crate) fn flush(&mut self) {
-        let flushed = self.about.trail.as_mut().map(Trail::flush);
-        if let Some(Err(error)) = flushed {
-            tell(&visible(&format!("ringfence: {}\n", with_causes(&error))));
-            // Once is enough.
-            self.about.trail = None;
+    fn note(&self, event: &audit::Event<'_>) {
+        self.journal.pages().note(event);
+    }
+
+    /// What was planned, and everything that was decided until now.
+    fn whole(&self) -> Planned {
+        Planned {
+            decisions: self.journal.pages().decisions.clone(),
+            ..self.planned.clone()
         }
     }
 
     /// Remembers what was said of the command before it was started, and what was said against it.
     pub(crate) fn judged(&mut self, judged: Judged, objection: Option<&str>) {
-        self.note(&audit::Event::Decision(audit::Decision {
-            request: &judged.text,
-            answer: objection.unwrap_or("allowed"),
-            by: &format!("the shell policy, rules {}", judged.rules),
-        }));
+        self.journal.decided(Decision::of_command(
+            &judged.text,
+            objection.unwrap_or("allowed"),
+            format!("the shell policy, rules {}", judged.rules),
+        ));
         self.planned.shell_policy = Some(ShellPolicy {
             rules: judged.rules,
             command: judged.text,
             judgement: judged.judgement,
         });
+    }
+
+    /// Warns about secrets in start-up files that the command can read, once. The command runs
+    /// already: nobody waits for this.
+    pub(crate) fn warn_of_secrets(&self, policy: &Policy) {
+        let Some((home, state)) = &self.about.startup else {
+            return;
+        };
+        match dotfiles::unwarned(policy, home, state) {
+            Ok(telling) => {
+                for Telling { file, names } in telling {
+                    tell(&visible(&format!(
+                        "ringfence: commands can read {file}, which sets {}: keep such values elsewhere, or hide the file with `secrets.hide` (said once)\n",
+                        names.join(", ")
+                    )));
+                }
+            }
+            Err(error) => tell(&visible(&format!("ringfence: {}\n", with_causes(&error)))),
+        }
     }
 
     /// Remembers why nothing was started.
@@ -219,21 +323,22 @@ impl Record {
             gaps: plan.gaps().iter().map(|gap| gap.rule.as_str()).collect(),
             process: running.id(),
         }));
-        let Some(stream) = &mut self.stream else {
+        if self.journal.pages().stream.is_none() {
             return;
-        };
+        }
+        let planned = self.whole();
         let event = Event::Start(Start {
-            planned: &self.planned,
+            planned: &planned,
             command: command.iter().map(|word| Text(word)).collect(),
             directory: Text(directory.as_os_str()),
             process: running.id(),
             started: Time(SystemTime::now()),
         });
-        said(stream.write(&event));
+        self.journal.pages().say(&event);
     }
 
     /// The session is over.
-    pub(crate) fn end(mut self, report: &Report) {
+    pub(crate) fn end(self, report: &Report) {
         let attempts = report.network.attempts.iter();
         let hosts: Vec<Denial> = attempts.filter_map(Denial::at_gate).collect();
         for denial in report.denials.iter().chain(&hosts) {
@@ -251,21 +356,21 @@ impl Record {
             names: report.names.iter().map(Name::new).collect(),
             milliseconds: u64::try_from(took).unwrap_or(u64::MAX),
         }));
-        self.flush();
-        let planned = self.planned.clone();
+        self.journal.flush();
+        let planned = self.whole();
         self.last(&Event::End(End::new(&planned, report)));
     }
 
     /// Nothing was started.
-    pub(crate) fn refused(mut self, exit: Exit) {
-        let planned = self.planned.clone();
+    pub(crate) fn refused(self, exit: Exit) {
+        let planned = self.whole();
         let error = self.error.clone();
         let error = error.unwrap_or_else(|| "see standard error".to_owned());
         self.note(&audit::Event::Refused {
             exit_status: exit.code(),
             error: &error,
         });
-        self.flush();
+        self.journal.flush();
         let asked = self.asked;
         self.last(&Event::Refused(Refused {
             planned: &planned,
@@ -278,9 +383,7 @@ impl Record {
     }
 
     fn last(self, event: &Event<'_>) {
-        if let Some(mut stream) = self.stream {
-            said(stream.write(event));
-        }
+        self.journal.pages().say(event);
         if let Some(mut file) = self.file {
             said(file.write(event));
         }
@@ -302,7 +405,7 @@ fn said(written: std::io::Result<()>) {
 impl ringfence::launch::Observer for Record {
     fn settled(&mut self, session: &Running) {
         self.settled = true;
-        self.flush();
+        self.journal.flush();
         if let Some(error) = session.unregistered() {
             tell(&visible(&format!("ringfence: {}\n", with_causes(error))));
         }
@@ -325,15 +428,13 @@ impl ringfence::launch::Observer for Record {
                 self.note(&audit::Event::Denial(denial));
                 self.told.insert((denial.what, denial.target.clone()));
                 if self.settled {
-                    self.flush();
+                    self.journal.flush();
                 }
             }
             // Whoever was asked tells of it, with more than is known here.
             Happened::Decided { .. } => return,
             _ => {}
         }
-        if let Some(stream) = &mut self.stream {
-            said(stream.write(&event.line()));
-        }
+        self.journal.pages().say(&event.line());
     }
 }

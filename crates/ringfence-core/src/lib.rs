@@ -24,6 +24,7 @@ pub mod seatbelt;
 pub mod seccomp;
 pub mod settings;
 pub mod shown;
+pub mod startup;
 pub mod terminal;
 pub mod text;
 pub mod wsl;

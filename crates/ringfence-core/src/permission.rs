@@ -94,7 +94,7 @@ impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AnyHost => f.write_str("reach any host"),
-            Self::Fallback => f.write_str("run without the sandbox if it cannot be made"),
+            Self::Fallback => f.write_str("run without the sandbox, which cannot be made"),
             Self::Git(GitLevel::Hidden) => f.write_str("use no git metadata"),
             Self::Git(GitLevel::Read) => f.write_str("read git metadata"),
             Self::Git(GitLevel::Write) => f.write_str("read and write git metadata"),
@@ -155,6 +155,16 @@ impl Permissions {
         let left = self.0.iter();
         let left = left.filter(|wanted| !wanted.stands_in(policy) && !granted.covers(wanted));
         Self(left.cloned().collect())
+    }
+}
+
+impl fmt::Display for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, permission) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{permission}")?;
+        }
+        Ok(())
     }
 }
 

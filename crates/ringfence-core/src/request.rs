@@ -58,6 +58,33 @@ pub enum Answer {
     Allow(Scope),
     /// No, for as long as that; [`Scope::Always`] is taken for [`Scope::Thread`].
     Deny(Scope),
+    /// Neither: try once more to make the sandbox that could not be made.
+    Retry,
+}
+
+impl Answer {
+    /// The word that programs use for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow(Scope::Once) => "once",
+            Self::Allow(Scope::Thread) => "thread",
+            Self::Allow(Scope::Always) => "always",
+            Self::Deny(Scope::Once) => "deny",
+            Self::Deny(Scope::Thread | Scope::Always) => "deny-thread",
+            Self::Retry => "retry",
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow(scope) => write!(f, "allowed {scope}"),
+            Self::Deny(Scope::Once) => f.write_str("denied"),
+            Self::Deny(Scope::Thread | Scope::Always) => f.write_str("denied for this thread"),
+            Self::Retry => f.write_str("tried again"),
+        }
+    }
 }
 
 /// Why something cannot be granted, whoever is asked.
@@ -101,14 +128,15 @@ impl Request {
     /// For how long this may be granted at most.
     ///
     /// Nobody can keep a fallback for ever: it would be a sandbox that is never missed. And where
-    /// somebody hides a path, a command that could always run outside would see it.
+    /// somebody hides a path, a command that could always run outside would see it, and one that
+    /// falls back would see it without anybody being asked again.
     pub fn longest(&self, policy: &Policy) -> Scope {
-        let outside = self.permissions.contains(&Permission::Unsandboxed)
-            && policy.hidden_by_word().is_some();
-        if outside || self.permissions.contains(&Permission::Fallback) {
-            Scope::Thread
-        } else {
-            Scope::Always
+        let outside = self.permissions.contains(&Permission::Unsandboxed);
+        let fallback = self.permissions.contains(&Permission::Fallback);
+        match (fallback, outside, policy.hidden_by_word().is_some()) {
+            (true, _, true) => Scope::Once,
+            (true, _, false) | (false, true, true) => Scope::Thread,
+            (false, true, false) | (false, false, _) => Scope::Always,
         }
     }
 }

@@ -18,6 +18,7 @@ use ringfence_core::text::{escape_json, printable_path};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
+use crate::decision::Decision;
 use crate::launch::{Attempt, Cause, Outcome, Way};
 use crate::report::{Name, Text, Time};
 
@@ -38,7 +39,7 @@ const MOST_WORDS: usize = 64;
 #[non_exhaustive]
 pub enum Event<'a> {
     /// Somebody asked for more than the policy gives, and somebody answered.
-    Decision(Decision<'a>),
+    Decision(&'a Decision),
     /// The session wanted something that it did not get, and ringfence itself said no.
     Denial(&'a Denial),
     /// The session is over.
@@ -177,17 +178,6 @@ pub enum Denied {
     Name,
     /// Connecting to a unix socket.
     UnixSocket,
-}
-
-/// An answer to a request.
-#[derive(Clone, Debug, Serialize)]
-pub struct Decision<'a> {
-    /// What was asked for.
-    pub request: &'a str,
-    /// The answer.
-    pub answer: &'a str,
-    /// Who gave it.
-    pub by: &'a str,
 }
 
 /// An event as it is written.

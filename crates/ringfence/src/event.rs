@@ -4,6 +4,7 @@
 //! [`Event::to_json`] as the line that `ringfence run --json-fd` would write for it: see
 //! [`crate::report`] for what that promises.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -13,8 +14,9 @@ use std::time::SystemTime;
 use ringfence_core::plan::LimitName;
 
 use crate::audit::Denial;
+use crate::decision::{Decision, Outcome};
 use crate::launch::{Answer, Destination, Report};
-use crate::report::{self, End, Planned, Start, Text, Time};
+use crate::report::{self, Decided, End, Planned, Start, Text, Time};
 
 /// Something that happened to a session, and when.
 ///
@@ -126,15 +128,18 @@ impl Event {
             Happened::Decided {
                 destination,
                 answer,
-            } => report::Event::Answer {
-                time,
-                request: destination.to_string(),
-                answer: match answer {
-                    Answer::Allow => "granted",
-                    Answer::Deny => "denied",
-                },
-                by: "the program that holds the session",
-            },
+            } => {
+                let outcome = match answer {
+                    Answer::Allow => Outcome::Granted,
+                    Answer::Deny => Outcome::Denied,
+                };
+                let by = "the program that holds the session";
+                let decision = Decision::of_host(destination, outcome, by);
+                report::Event::Decision(Decided {
+                    decision: Cow::Owned(decision),
+                    time,
+                })
+            }
             Happened::Denied(denial) => report::Event::Denial { time, denial },
             Happened::Ended(ended) => report::Event::End(End::new(&ended.planned, &ended.report)),
             Happened::Limited(limit) => report::Event::Limit {

@@ -38,6 +38,10 @@ pub mod changes;
 #[cfg(unix)]
 mod command;
 #[cfg(unix)]
+pub mod decision;
+#[cfg(unix)]
+pub mod dotfiles;
+#[cfg(unix)]
 pub mod elf;
 #[cfg(unix)]
 pub mod event;

@@ -5,6 +5,7 @@
 //! 125 that the command ended with and one that ringfence ended with cannot be confused: only the
 //! latter has the cause `refused`.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -21,6 +22,7 @@ use serde::{Serialize, Serializer};
 
 use crate::audit::Denial;
 use crate::changes::Changes;
+use crate::decision::Decision;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -35,23 +37,13 @@ pub const VERSION: u32 = 1;
 #[serde(rename_all = "kebab-case", tag = "event")]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Somebody was asked about a host while the command ran, and answered.
-    #[serde(rename = "decision")]
-    Answer {
-        /// When.
-        time: Time,
-        /// What was asked for.
-        request: String,
-        /// What was said.
-        answer: &'static str,
-        /// Who said it.
-        by: &'static str,
-    },
     /// The command goes on after it was stopped.
     Continue {
         /// When.
         time: Time,
     },
+    /// Somebody asked for more than the policy gives, and somebody answered.
+    Decision(Decided<'a>),
     /// The session wanted something that it did not get, and ringfence itself said no.
     Denial {
         /// When.
@@ -93,6 +85,8 @@ pub struct Planned {
     pub gaps: Vec<Gap>,
     /// What a project's file asked for and did not get.
     pub ignored: Vec<Ignored>,
+    /// What was decided about it, in order.
+    pub decisions: Vec<Decision>,
     /// What was said of the command before it was started, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_policy: Option<ShellPolicy>,
@@ -118,6 +112,7 @@ impl Planned {
             guarantee: Some(guarantee(plan)),
             gaps: plan.gaps().to_vec(),
             ignored: policy.ignored().to_vec(),
+            decisions: Vec::new(),
             shell_policy: None,
         }
     }
@@ -132,6 +127,16 @@ pub fn guarantee(plan: &Plan) -> String {
         (_, 1) => format!("{layers}: one rule does not hold"),
         (_, count) => format!("{layers}: {count} rules do not hold"),
     }
+}
+
+/// A decision, and when it was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decided<'a> {
+    /// What was decided.
+    #[serde(flatten)]
+    pub decision: Cow<'a, Decision>,
+    /// When.
+    pub time: Time,
 }
 
 /// A command that runs.
@@ -582,6 +587,7 @@ mod tests {
                 "guarantee": "namespaces: all promises hold",
                 "gaps": [],
                 "ignored": [],
+                "decisions": [],
                 "cause": "exited",
                 "status": 125,
                 "exit_status": 125,

@@ -17,6 +17,10 @@
 mod world;
 
 #[cfg(target_os = "linux")]
+#[path = "launch/granted.rs"]
+mod granted;
+
+#[cfg(target_os = "linux")]
 #[path = "bwrap/cases.rs"]
 mod cases;
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringfence::approve::bound::{Captured, bind};
-use ringfence::approve::live::LiveDecider;
-use ringfence::approve::program::{ByCommand, OverDescriptor};
+use ringfence::approve::live::{LiveDecider, Memory};
+use ringfence::approve::program::{ByCommand, Leash, OverDescriptor};
 use ringfence::approve::terminal::Terminal;
 use ringfence::approve::{Approver, AskError, Question};
+use ringfence::decision::{Decision, Outcome};
 use ringfence::grants::always::Always;
 use ringfence::grants::threads::{ThreadId, Threads};
 use ringfence::launch::Decider;
@@ -28,23 +29,31 @@ use crate::asking::{RequestFlags, WantedFlags};
 use crate::exit::Exit;
 use crate::load::Scene;
 use crate::output::{complain, tell, visible};
+use crate::record::Journal;
 
 /// How often somebody is asked about one command that keeps changing.
 const MOST_ASKED: usize = 3;
+
+/// Said when an answer was for something else than would run.
+pub(super) const CHANGED: &str =
+    "ringfence: something changed while you were asked, so the answer does not count\n";
 
 /// What came of asking.
 #[derive(Default)]
 pub(crate) struct Approved {
     /// Paths that were granted, held open until the session has its own hold of them.
-    pub(crate) captured: Vec<Captured>,
+    pub(crate) captured: Arc<[Captured]>,
     /// Who is asked about hosts while the command runs.
     pub(crate) decider: Option<Arc<dyn Decider>>,
+    /// Ends whoever is still being asked when the run is over.
+    leash: Option<Leash>,
 }
 
 impl std::fmt::Debug for Approved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Approved")
             .field("captured", &self.captured)
+            .field("leash", &self.leash)
             .finish_non_exhaustive()
     }
 }
@@ -55,18 +64,26 @@ pub(super) fn settle(
     again: &dyn Fn() -> Result<Scene, Exit>,
     job: &Job<'_>,
     flags: &RequestFlags,
+    journal: &Journal,
 ) -> Result<(Scene, Policy, Approved), Exit> {
+    let decided = |decision: Decision| journal.decided(decision.in_thread(flags.thread.as_ref()));
     let mut approver = approver(flags)?;
     for _ in 0..MOST_ASKED {
         let (request, paths) = request(flags, &scene)?;
         let standing = standing(&mut scene, flags.thread.as_ref())?;
         let policy = scene.policy()?;
         let missing = request.unanswered(&policy, &standing);
-        if missing.is_empty() {
-            return finish(scene, job, flags, &request, approver, Vec::new());
+        for known in known(&request, &missing, &standing) {
+            decided(known);
         }
-        refuse_forbidden(&missing, &policy, &scene, flags.thread.as_ref())?;
-        refuse_in_vain(&missing, again, flags)?;
+        if missing.is_empty() {
+            return finish(scene, job, flags, &request, approver, Vec::new(), journal);
+        }
+        let refused = |by: &str| decided(Decision::new(&missing, Outcome::Denied, by));
+        refuse_forbidden(&missing, &policy, &scene, flags.thread.as_ref())
+            .inspect_err(|_| refused("what was decided before"))?;
+        refuse_in_vain(&missing, again, flags)
+            .inspect_err(|_| refused("a flag, a variable or a rule"))?;
         let directory = scene.surroundings.current.as_path().to_owned();
         let binding = bind(job.command, &directory, &policy, &missing.permissions);
         let captured = Captured::all(&missing.permissions).map_err(|path| {
@@ -81,18 +98,24 @@ pub(super) fn settle(
             paths: &paths,
             thread: flags.thread.as_ref(),
             longest: missing.longest(&policy),
+            obstacle: None,
         };
-        let answer = match &mut approver {
-            Some(approver) => approver.ask(&question),
-            None => Err(AskError::Nobody),
-        };
+        let (answer, who) = ask(approver.as_deref_mut(), &question, journal);
         let scope = match answer {
             Ok(Answer::Allow(scope)) => scope,
-            Ok(Answer::Deny(scope)) => {
-                deny(&scene.surroundings, flags.thread.as_ref(), scope, &missing)?;
+            Ok(answer @ (Answer::Deny(_) | Answer::Retry)) => {
+                decided(Decision::answered(&missing, answer, who));
+                keep_no(&scene.surroundings, flags.thread.as_ref(), answer, &missing)?;
                 return Err(denied(&missing, "the answer was no", flags));
             }
-            Err(error) => return Err(denied(&missing, &error.to_string(), flags)),
+            Err(error) => {
+                decided(Decision::new(
+                    &missing,
+                    Outcome::Denied,
+                    unanswered(who, &error),
+                ));
+                return Err(denied(&missing, &error.to_string(), flags));
+            }
         };
         // Everything is looked at once more: the answer was for what was shown.
         scene = again()?;
@@ -105,9 +128,8 @@ pub(super) fn settle(
             &missing.permissions,
         );
         if same != request || now != binding || !captured.iter().all(Captured::holds) {
-            tell(
-                "ringfence: something changed while you were asked, so the answer does not count\n",
-            );
+            decided(Decision::new(&missing, Outcome::Void, who));
+            tell(CHANGED);
             scene = again()?;
             continue;
         }
@@ -117,15 +139,70 @@ pub(super) fn settle(
             scope,
             &missing.permissions,
         )?;
+        let granted = Answer::Allow(scope);
+        decided(Decision::answered(&missing, granted, who));
         scene.loaded.grant(&missing.permissions, scope);
         tell(&visible(&format!(
             "ringfence: granted {scope}: {}\n",
-            listed(&missing.permissions)
+            missing.permissions
         )));
-        return finish(scene, job, flags, &request, approver, captured);
+        return finish(scene, job, flags, &request, approver, captured, journal);
     }
     complain("the command changed each time somebody was asked", None);
     Err(Exit::Refused)
+}
+
+/// Shows a question to whoever answers, and tells of it.
+pub(super) fn ask(
+    approver: Option<&mut (dyn Approver + 'static)>,
+    question: &Question<'_>,
+    journal: &Journal,
+) -> (Result<Answer, AskError>, &'static str) {
+    let Some(approver) = approver else {
+        return (Err(AskError::Nobody), "nobody");
+    };
+    let who = approver.who();
+    let asked = Decision::new(question.request, Outcome::Asked, who);
+    journal.decided(asked.in_thread(question.thread));
+    (approver.ask(question), who)
+}
+
+/// Who did not answer, and why not.
+pub(super) fn unanswered(who: &str, error: &AskError) -> String {
+    match error {
+        AskError::Nobody => who.to_owned(),
+        other => format!("{who}: {other}"),
+    }
+}
+
+/// What was asked for and needed nobody: it was granted before.
+fn known(request: &Request, missing: &Request, standing: &Permissions) -> Vec<Decision> {
+    let known = request.permissions.iter();
+    let known = known.filter(|permission| !missing.permissions.contains(permission));
+    known
+        .map(|permission| {
+            let by = if standing.covers(permission) {
+                "what was granted to this thread"
+            } else {
+                "the policy"
+            };
+            let alone = Request {
+                permissions: [permission.clone()].into_iter().collect(),
+                reason: request.reason.clone(),
+            };
+            Decision::new(&alone, Outcome::Stands, by)
+        })
+        .collect()
+}
+
+/// Has a command run outside the sandbox, only tracked.
+pub(super) fn outside(scene: &mut Scene) -> Result<Policy, Exit> {
+    let mut keys = Keys::default();
+    let origin = || Origin::Grant { scope: Scope::Once };
+    keys.preset.set(Preset::Track, origin());
+    keys.terminal.sandbox.enabled.set(true, origin());
+    scene.loaded.add(Layer::Flag, keys);
+    scene.policy()
 }
 
 fn finish(
@@ -135,43 +212,85 @@ fn finish(
     request: &Request,
     approver: Option<Box<dyn Approver>>,
     captured: Vec<Captured>,
+    journal: &Journal,
 ) -> Result<(Scene, Policy, Approved), Exit> {
-    if request.permissions.contains(&Permission::Unsandboxed) {
-        let mut keys = Keys::default();
-        let scope = Scope::Once;
-        keys.preset.set(Preset::Track, Origin::Grant { scope });
-        keys.terminal
-            .sandbox
-            .enabled
-            .set(true, Origin::Grant { scope });
-        scene.loaded.add(Layer::Flag, keys);
+    let policy = if request.permissions.contains(&Permission::Unsandboxed) {
         tell("ringfence: this command runs OUTSIDE the sandbox, only tracked\n");
-    }
-    let policy = scene.policy()?;
+        outside(&mut scene)?
+    } else {
+        scene.policy()?
+    };
     let by_program = flags.approve_fd.is_some() || flags.approve_cmd.is_some();
-    let decider = approver.filter(|_| by_program).map(|approver| {
-        let surroundings = scene.surroundings.clone();
-        let thread = flags.thread.clone();
-        let kept = flags.thread.clone();
-        let keep = move |scope, permissions: &Permissions| {
-            keep(&surroundings, kept.as_ref(), scope, permissions).is_ok()
+    let approver = approver.filter(|_| by_program);
+    let leash = approver.as_ref().and_then(|approver| approver.leash());
+    let decider = approver.map(|approver| {
+        let memory = Kept {
+            surroundings: scene.surroundings.clone(),
+            thread: flags.thread.clone(),
+            journal: journal.clone(),
         };
         let decider: Arc<dyn Decider> = Arc::new(LiveDecider {
             approver: Mutex::new(approver),
             command: job.command.to_vec(),
             directory: scene.surroundings.current.as_path().to_owned(),
             policy: policy.clone(),
-            thread,
-            keep: Box::new(keep),
+            thread: flags.thread.clone(),
+            memory: Box::new(memory),
         });
         decider
     });
-    let approved = Approved { captured, decider };
+    let approved = Approved {
+        captured: captured.into(),
+        decider,
+        leash,
+    };
     Ok((scene, policy, approved))
 }
 
+/// What is known about hosts while a command runs.
+struct Kept {
+    surroundings: Surroundings,
+    thread: Option<ThreadId>,
+    journal: Journal,
+}
+
+impl Memory for Kept {
+    fn standing(&self, permissions: &Permissions) -> Option<bool> {
+        let (id, threads) = self.thread.as_ref().zip(threads(&self.surroundings))?;
+        let Ok(kept) = threads.read(id) else {
+            return Some(false);
+        };
+        if kept.refused(permissions).is_some() {
+            return Some(false);
+        }
+        let granted = kept.permissions();
+        let all = permissions.iter().all(|wanted| granted.covers(wanted));
+        all.then_some(true)
+    }
+
+    fn keep(&self, answer: Answer, permissions: &Permissions) -> bool {
+        let thread = self.thread.as_ref();
+        let kept = match answer {
+            Answer::Allow(scope) => keep(&self.surroundings, thread, scope, permissions),
+            Answer::Deny(_) | Answer::Retry => {
+                let missing = Request {
+                    permissions: permissions.clone(),
+                    reason: None,
+                };
+                keep_no(&self.surroundings, thread, answer, &missing)
+            }
+        };
+        kept.is_ok()
+    }
+
+    fn note(&self, decision: Decision) {
+        self.journal.decided(decision);
+        self.journal.flush();
+    }
+}
+
 /// Who is asked: a program if one was named, else whoever sits at the terminal.
-fn approver(flags: &RequestFlags) -> Result<Option<Box<dyn Approver>>, Exit> {
+pub(super) fn approver(flags: &RequestFlags) -> Result<Option<Box<dyn Approver>>, Exit> {
     let patience = Duration::from_secs(flags.approve_timeout);
     if let Some(number) = flags.approve_fd {
         let over = OverDescriptor::inherited(number, patience).map_err(|error| {
@@ -265,7 +384,7 @@ pub(super) fn existing(path: &Path, scene: &Scene) -> Result<AbsPath, Exit> {
 }
 
 /// Lets in what the thread was granted before; paths only as far as they are what they were.
-fn standing(scene: &mut Scene, thread: Option<&ThreadId>) -> Result<Permissions, Exit> {
+pub(super) fn standing(scene: &mut Scene, thread: Option<&ThreadId>) -> Result<Permissions, Exit> {
     let Some((id, threads)) = thread.zip(threads(&scene.surroundings)) else {
         return Ok(Permissions::new());
     };
@@ -295,7 +414,7 @@ fn standing(scene: &mut Scene, thread: Option<&ThreadId>) -> Result<Permissions,
     Ok(standing)
 }
 
-fn refuse_forbidden(
+pub(super) fn refuse_forbidden(
     missing: &Request,
     policy: &Policy,
     scene: &Scene,
@@ -353,7 +472,7 @@ pub(super) fn always(surroundings: &Surroundings) -> Option<Always> {
     Some(Always::new(&file, state, surroundings.home.as_ref()))
 }
 
-fn keep(
+pub(super) fn keep(
     surroundings: &Surroundings,
     thread: Option<&ThreadId>,
     scope: Scope,
@@ -385,15 +504,16 @@ fn keep(
     }
 }
 
-fn deny(
+/// Remembers a no for as long as was said.
+pub(super) fn keep_no(
     surroundings: &Surroundings,
     thread: Option<&ThreadId>,
-    scope: Scope,
+    answer: Answer,
     missing: &Request,
 ) -> Result<(), Exit> {
     let kept = thread
         .zip(threads(surroundings))
-        .filter(|_| scope != Scope::Once);
+        .filter(|_| matches!(answer, Answer::Deny(Scope::Thread | Scope::Always)));
     let Some((id, threads)) = kept else {
         return Ok(());
     };
@@ -410,15 +530,10 @@ fn denied(missing: &Request, why: &str, flags: &RequestFlags) -> Exit {
     complain(
         &format!(
             "the command asks for more than it may, and {why}: {}",
-            listed(&missing.permissions)
+            missing.permissions
         ),
         Some(&format!("to grant it: {paste}")),
     );
     tell(&visible(&format!("ringfence: needed {needed}\n")));
     Exit::Refused
-}
-
-pub(super) fn listed(permissions: &Permissions) -> String {
-    let each: Vec<String> = permissions.iter().map(ToString::to_string).collect();
-    each.join(", ")
 }

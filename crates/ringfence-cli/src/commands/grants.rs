@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ringfence::decision::{Decision, Outcome};
 use ringfence::grants::threads::{Kept, ThreadId, Threads};
 use ringfence_core::origin::{Layer, Origin};
 use ringfence_core::permission::{Permission, Permissions};
+use ringfence_core::request::{Request, Scope};
 use ringfence_core::settings::{GitLevel, Kind};
 use serde::Serialize;
 
@@ -18,6 +20,7 @@ use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
 use crate::output::{answer, answer_json, complain};
 use crate::print::verdict::shell_word;
+use crate::record::decided_alone;
 
 pub(super) fn run(command: &GrantsCommand) -> Result<Exit, Exit> {
     match command {
@@ -48,23 +51,27 @@ struct Row {
     scope: &'static str,
     answer: &'static str,
     origin: String,
-    /// Seconds; settings do not say when they were written.
+    /// Seconds; what somebody wrote into the settings by hand has none.
     age: Option<u64>,
 }
 
 fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
     let mut rows = Vec::new();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    let always = always(&scene.surroundings);
     // The user's own layer alone: what the settings grant to every command.
     let user = scene.loaded.settings().layers_of(Layer::User);
     for keys in user {
         let written = &keys.agent.sandbox_permissions;
         let mut push = |permission, origin: &Origin| {
+            let given = always.as_ref().and_then(|always| always.given(&permission));
             rows.push(Row {
                 permission,
                 scope: "always",
                 answer: "allow",
                 origin: origin.to_string(),
-                age: None,
+                age: given.map(|given| now.saturating_sub(given)),
             });
         };
         for host in written
@@ -110,8 +117,6 @@ fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
         complain(&with_causes(&error), Some(&error.help()));
         Exit::Refused
     })?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| now.as_secs());
     for thread in all {
         let each = |answer: &'static str, kept: &Kept| Row {
             permission: kept.permission.clone(),
@@ -174,10 +179,12 @@ fn add(change: &GrantChange) -> Result<Exit, Exit> {
         let granted = always.grant(&permissions);
         granted.map_err(|error| with_causes(&error))
     };
-    kept.map(|()| Exit::Success).map_err(|why| {
+    kept.map_err(|why| {
         complain(&why, None);
         Exit::Refused
-    })
+    })?;
+    decided(&scene, Outcome::Granted, permissions, change);
+    Ok(Exit::Success)
 }
 
 fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
@@ -203,7 +210,10 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
             revoked.map_err(|error| with_causes(&error))
         };
         match revoked {
-            Ok(true) => {}
+            Ok(true) => {
+                let permissions = [permission].into_iter().collect();
+                decided(&scene, Outcome::Taken, permissions, change);
+            }
             Ok(false) => {
                 complain(&format!("this was not granted: {permission}"), None);
                 done = Exit::No;
@@ -217,6 +227,21 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
     Ok(done)
 }
 
+/// Leaves a trace of what was changed by hand.
+fn decided(scene: &Scene, outcome: Outcome, permissions: Permissions, change: &GrantChange) {
+    let request = Request {
+        permissions,
+        reason: None,
+    };
+    let mut decision = Decision::new(&request, outcome, "the command line");
+    decision.scope = Some(match change.thread {
+        Some(_) => Scope::Thread,
+        None => Scope::Always,
+    });
+    let decision = decision.in_thread(change.thread.as_ref());
+    decided_alone(scene.surroundings.state.as_deref(), "grants", decision);
+}
+
 /// Everything but paths, which have to be looked up.
 fn named(change: &GrantChange) -> Permissions {
     let mut permissions = Permissions::new();
@@ -227,6 +252,7 @@ fn named(change: &GrantChange) -> Permissions {
         (change.all_hosts, Permission::AnyHost),
         (change.write_all, Permission::WriteAll),
         (change.unsandboxed, Permission::Unsandboxed),
+        (change.fallback, Permission::Fallback),
     ] {
         if wanted {
             permissions.insert(permission);
@@ -266,7 +292,7 @@ pub(super) fn command_to_paste(permissions: &Permissions, thread: Option<&Thread
                 write!(out, " --write {}", shell_word(path.as_path().as_os_str()))
             }
             Permission::WriteAll => write!(out, " --write-all"),
-            Permission::Fallback => Ok(()),
+            Permission::Fallback => write!(out, " --fallback"),
         };
     }
     if let Some(thread) = thread {

@@ -124,13 +124,15 @@ fn sentence(event: &Value) -> String {
             event["count"],
             text("fix")
         ),
-        Some("decision") => write!(
-            out,
-            "decided  {}: {} (by {})",
-            text("request"),
-            text("answer"),
-            text("by")
-        ),
+        Some("decision") => {
+            let scope = match event["scope"].as_str() {
+                Some("thread") => " for this thread",
+                Some("always") => " for always",
+                _ => "",
+            };
+            let (request, answer, by) = (text("request"), text("answer"), text("by"));
+            write!(out, "decided  {request}: {answer}{scope} (by {by})")
+        }
         _ => write!(out, "{}", printable(&event.to_string())),
     };
     out.push('\n');

@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod doctor;
 mod explain;
+mod fallback;
 mod grants;
 mod hook;
 pub(crate) mod judged;

@@ -16,6 +16,7 @@ use ringfence_core::plan::{Feature, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 
+use super::fallback::{Choice, Fallback, is_unmade};
 use super::judged::Judged;
 #[cfg(target_os = "linux")]
 use super::linger;
@@ -147,7 +148,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         record.scene(&scene, arguments.name.as_deref(), job.command);
     }
     let (scene, policy) = if arguments.request.is_used() {
-        let settled = approve::settle(scene, &set, job, &arguments.request);
+        let settled = approve::settle(scene, &set, job, &arguments.request, record.journal());
         let (scene, policy, approved) = settled.inspect_err(|_| {
             record.because("the command asks for more than it may");
         })?;
@@ -200,7 +201,28 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     }
     say_what_matters(&policy);
     let search = scene.surroundings.search(&scene.place);
-    launch(&policy, &search, job, record).map(Ran::Command)
+    let mut fallback = Fallback::new(job, &set, record.journal());
+    let mut bare: Option<Box<Policy>> = None;
+    loop {
+        let policy = bare.as_deref().unwrap_or(&policy);
+        let unmade = match launch(policy, &search, job, record) {
+            Ok(report) => return Ok(Ran::Command(report)),
+            Err(Stopped::Refused(exit)) => return Err(exit),
+            Err(Stopped::Unmade(why)) => why,
+        };
+        match fallback.choose(&unmade, policy)? {
+            Choice::Retry => {}
+            Choice::Without(policy) => bare = Some(policy),
+        }
+    }
+}
+
+/// Why a launch did not come to anything. What stands in the way was said.
+enum Stopped {
+    /// It is over.
+    Refused(Exit),
+    /// The sandbox could not be made, in words.
+    Unmade(String),
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
@@ -219,11 +241,13 @@ fn say_what_matters(policy: &Policy) {
     }
 }
 
-/// Says what stands in the way, cause first, and which rules would not hold for it.
-fn refuse(planned: &Planned) {
+/// Says what stands in the way, cause first, and which rules would not hold for it; the same in short.
+fn refuse(planned: &Planned) -> String {
+    let mut short = Vec::new();
     for finding in planned.findings().into_iter().flat_map(Findings::causes) {
         if let Feature::Missing { why, fix } = &finding.state {
             complain(&format!("no {}: {why}", finding.probed), Some(fix));
+            short.push(format!("no {}: {why}", finding.probed));
         }
     }
     for group in gaps_by_reason(planned.plan()) {
@@ -239,8 +263,10 @@ fn refuse(planned: &Planned) {
             ),
             Some(&gap.fix),
         );
+        short.push(format!("not enforced: {}{more}", gap.rule));
     }
     tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
+    short.join("; ")
 }
 
 /// Said whenever nothing but descent holds a session together.
@@ -252,7 +278,7 @@ fn launch(
     search: &Search,
     job: &Job<'_>,
     record: &mut Record,
-) -> Result<Report, Exit> {
+) -> Result<Report, Stopped> {
     let options = job.flags;
     let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
     // Twice at most: a plan that was made thoroughly is never reconsidered.
@@ -261,12 +287,11 @@ fn launch(
         if let Some(weaker) = options.engine.weaker_than_required(planned.plan()) {
             complain(&weaker, Some("`ringfence doctor` says why"));
             record.because(weaker);
-            return Err(Exit::Refused);
+            return Err(Stopped::Refused(Exit::Refused));
         }
         if !planned.plan().may_launch() {
-            refuse(&planned);
             record.because("this host cannot enforce the policy");
-            return Err(Exit::Refused);
+            return Err(Stopped::Unmade(refuse(&planned)));
         }
         if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);
@@ -276,8 +301,14 @@ fn launch(
             Err(refusal) => refusal,
         };
         let Some(again) = planned.reconsidered(&refusal, policy, options.engine.engine) else {
-            record.because(with_causes(&refusal));
-            return Err(explain_refusal(&refusal));
+            let why = with_causes(&refusal);
+            record.because(why.clone());
+            let exit = explain_refusal(&refusal);
+            return Err(if is_unmade(&refusal) {
+                Stopped::Unmade(why)
+            } else {
+                Stopped::Refused(exit)
+            });
         };
         planned = ManuallyDrop::new(again);
     };
@@ -347,6 +378,7 @@ fn session(
         asked.registry = record.registry(plan);
     }
     asked.linger = job.linger;
+    asked.granted = std::sync::Arc::clone(&record.approved.captured);
     if options.verbose > 1 || record.is_wanted() {
         asked.timeline = Timeline::On;
     }
@@ -362,8 +394,8 @@ fn session(
     let prepared =
         ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
     let mut prepared = prepared;
-    if let Some(decider) = record.approved.decider.take() {
-        prepared = prepared.asking(decider);
+    if let Some(decider) = &record.approved.decider {
+        prepared = prepared.asking(std::sync::Arc::clone(decider));
     }
     // By now the session has a hold of its own on every path: it must be the one that was granted.
     if let Some(moved) = record.approved.captured.iter().find(|path| !path.holds()) {
@@ -382,6 +414,7 @@ fn session(
             tell(&visible(&line));
         }
     }
+    record.warn_of_secrets(policy);
     if options.verbose > 0 {
         tell(&format!(
             "ringfence: {} holds, tracked by {}\n",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ringfence::decision::Decision;
 use ringfence::grants::trust::Trust;
 use ringfence::load::{Content, Mistake};
 use ringfence_core::origin::Layer;
@@ -16,6 +17,7 @@ use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
 use crate::output::{Colour, answer, complain, tell};
 use crate::print::diagnostics;
+use crate::record::decided_alone;
 
 pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
     let place = PlaceFlags {
@@ -48,6 +50,7 @@ pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
             complain(&format!("{project} was not trusted"), None);
             return Ok(Exit::No);
         }
+        decided(&scene, "taken back");
         return Ok(answer(&format!("{project} may only narrow from now on\n")));
     }
     let file = scene
@@ -86,8 +89,16 @@ pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
         );
         return Err(Exit::Refused);
     }
+    decided(&scene, "granted");
     out.push_str("trusted, until the file changes\n");
     Ok(answer(&out))
+}
+
+/// Leaves a trace of what was changed by hand.
+fn decided(scene: &Scene, answer: &str) {
+    let request = format!("trust the settings of {}", scene.place.project);
+    let decision = Decision::of_command(&request, answer, "the command line");
+    decided_alone(scene.surroundings.state.as_deref(), "trust", decision);
 }
 
 /// What the project's file would add to a policy without it.

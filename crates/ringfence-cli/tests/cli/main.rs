@@ -4,7 +4,12 @@
 //! environment. Golden files hold what it prints, with the paths of this machine taken out.
 
 #[cfg(test)]
+mod answering;
+#[cfg(test)]
 mod diagnostics;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod dotfiles;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]

@@ -68,8 +68,10 @@ fn a_refusal_says_so_whatever_the_reason() {
         let world = World::new();
         let (ran, events) = with_events(&world, arguments);
         assert_eq!(ran.code, Some(code), "{arguments:?}: {}", ran.errors);
-        assert_eq!(events.len(), 1, "{arguments:?}: {events:?}");
-        let event = &events[0];
+        let (event, before) = events.split_last().unwrap();
+        // Whether to go on without a sandbox was decided first.
+        let decided = before.iter().all(|event| event["event"] == "decision");
+        assert!(decided && before.len() <= 1, "{arguments:?}");
         assert_eq!(event["cause"], "refused", "{arguments:?}");
         assert_eq!(event["exit_status"], code, "{arguments:?}");
         assert!(
@@ -77,6 +79,77 @@ fn a_refusal_says_so_whatever_the_reason() {
                 .as_str()
                 .is_some_and(|error| !error.is_empty())
         );
+    }
+}
+
+#[test]
+fn decisions_are_told_when_they_are_made_and_again_at_the_end() {
+    let world = World::new();
+    fs::create_dir(world.home().join("outside")).unwrap();
+    let answer = r#"read -r q; i=${q#*\"id\":\"}; b=${q#*\"binding\":\"}; echo "{\"version\":1,\"id\":\"${i%%\"*}\",\"binding\":\"${b%%\"*}\",\"answer\":\"thread\"}""#;
+    let words = |thread: &'static str| {
+        [
+            ["--no-prompt", "--thread", thread],
+            ["--request-write", "../outside", "--reason"],
+            ["a\u{1b}[2Jb", "--approve-cmd", answer],
+            ["--", "true", ""],
+        ]
+        .concat()
+    };
+    let told = |events: &[Value]| -> Vec<String> {
+        let each = events.iter().map(|event| {
+            let text = |key: &str| event[key].as_str().unwrap_or("-").to_owned();
+            format!("{} {} {}", text("answer"), text("scope"), text("by"))
+        });
+        each.collect()
+    };
+    for expected in [
+        &[
+            "asked - a command that answers",
+            "granted thread a command that answers",
+        ][..],
+        &["stands - what was granted to this thread"],
+    ] {
+        let (ran, events) = with_events(&world, &words("t"));
+        assert_eq!(ran.code, Some(0), "{}", ran.errors);
+        let (decisions, rest) = events.split_at(expected.len());
+        assert_eq!(told(decisions), expected);
+        assert_eq!(
+            (&rest[0]["event"], &rest[1]["event"]),
+            (&"start".into(), &"end".into())
+        );
+        let again = rest[1]["decisions"].as_array().unwrap();
+        assert_eq!(told(again), expected);
+        for decision in decisions {
+            assert_eq!(decision["version"], 1);
+            assert_eq!(decision["event"], "decision");
+            assert_eq!(decision["permissions"][0]["kind"], "write");
+            assert_eq!(decision["reason"], "a\u{1b}[2Jb");
+            assert_eq!(decision["thread"], "t");
+            assert!(decision["time"].as_str().is_some());
+        }
+    }
+    let mut denied = words("u");
+    denied[8] = "exit 1";
+    let (ran, events) = with_events(&world, &denied);
+    assert_eq!(ran.code, Some(125));
+    let last = events.last().unwrap();
+    assert_eq!(last["event"], "refused");
+    let expected = "denied - a command that answers: whoever was asked has gone away";
+    assert_eq!(told(last["decisions"].as_array().unwrap())[1], expected);
+
+    // The trail has all of it, and what is changed by hand.
+    let revoke = ["grants", "revoke", "--thread", "t", "--write", "../outside"];
+    assert_eq!(world.run(&revoke).code, Some(0));
+    let log = world.run(&["log"]).out;
+    assert!(!log.contains('\u{1b}'), "{log}");
+    for line in [
+        "decided  write [HOME]/outside: asked (by a command that answers)",
+        "decided  write [HOME]/outside: granted for this thread (by a command that answers)",
+        "decided  write [HOME]/outside: stands (by what was granted to this thread)",
+        "decided  write [HOME]/outside: taken back for this thread (by the command line)",
+    ] {
+        assert!(log.contains(line), "{line} is not in {log}");
     }
 }
 

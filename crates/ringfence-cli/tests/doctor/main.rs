@@ -7,6 +7,11 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+#[path = "../cli/answering.rs"]
+mod answering;
+#[cfg(test)]
+mod fallback;
+#[cfg(test)]
 mod honest;
 #[cfg(test)]
 mod stage;

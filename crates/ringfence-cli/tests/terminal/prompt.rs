@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::driver::{Terminal, World, for_each_user};
+use crate::driver::{Control, Terminal, World, for_each_user};
 
 const ASK: [&str; 5] = ["run", "--thread", "t", "--request-write", "../outside"];
 const WRITE: [&str; 4] = ["--", "/bin/sh", "-c", "touch ../outside/made"];
@@ -63,6 +63,61 @@ fn a_yes_is_for_as_long_as_was_said() {
         let mut terminal = ask(world, &[]);
         assert_eq!(terminal.end(), 0, "not asked again");
         assert!(made(world));
+    });
+}
+
+/// Where the sandbox cannot be made, going on without it is a choice and never the default.
+#[test]
+fn a_sandbox_that_cannot_be_made_is_a_question() {
+    for_each_user(|world| {
+        let ask = |more: &[&str]| {
+            let mut words = vec!["--engine", "landlock"];
+            words.extend(more);
+            let outside = world.home().join("outside");
+            fs::create_dir_all(&outside).unwrap();
+            fs::set_permissions(&outside, fs::Permissions::from_mode(0o777)).unwrap();
+            let words = [&["run"], &words[..], &WRITE].concat();
+            world.ringfence(&words)
+        };
+        for key in ["d", "\r", "\u{1b}", "\u{3}"] {
+            let mut terminal = ask(&[]);
+            let shown = terminal.expect("(default: deny): ");
+            assert!(
+                shown.contains("the sandbox for this command cannot be made"),
+                "{shown}"
+            );
+            assert!(shown.contains("because"), "{shown}");
+            terminal.keys(key);
+            assert_eq!(terminal.end(), 125, "{key:?}");
+            assert!(!made(world), "{key:?}");
+        }
+        let mut terminal = ask(&["--approve-timeout", "1"]);
+        assert_eq!(terminal.end(), 125);
+        assert!(!made(world));
+        let mut terminal = ask(&["--no-prompt"]);
+        assert_eq!(terminal.end(), 125);
+        assert!(!made(world));
+
+        let mut terminal = ask(&["--thread", "t"]);
+        terminal
+            .expect("[r]etry (tried 1x), go on without it [o]nce, for this [t]hread; or [d]eny");
+        terminal.expect("(default: deny): ");
+        // There is no always.
+        terminal.keys("a");
+        terminal.expect("\u{7}");
+        terminal.keys("r");
+        terminal.expect("[r]etry (tried 2x)");
+        terminal.expect("(default: deny): ");
+        terminal.keys("o");
+        assert_eq!(terminal.end(), 0);
+        assert!(made(world));
+        // Once was once; nobody is asked where the refusal is read by nobody.
+        let script = format!(
+            "{} run --engine landlock -- true 2>/dev/null; echo ended $?",
+            world.program().display()
+        );
+        let mut terminal = Terminal::with(world, Control::Terminal, &["sh", "-c", &script]);
+        terminal.expect("ended 125");
     });
 }
 

@@ -1,7 +1,7 @@
 //! What an answer is bound to, as this machine sees it.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -133,6 +133,12 @@ impl Captured {
     /// The path.
     pub fn path(&self) -> &AbsPath {
         &self.path
+    }
+
+    /// The hold on what stood at a path when somebody said yes, if it is one of these.
+    pub fn find<'a>(all: &'a [Self], path: &Path) -> Option<BorrowedFd<'a>> {
+        let found = all.iter().find(|known| known.path.as_path() == path);
+        found.map(|known| known.held.as_fd())
     }
 }
 

@@ -16,10 +16,20 @@ use ringfence_gate::judge::{self, Decider};
 
 use super::bound::bind;
 use super::{Approver, Question};
+use crate::decision::{Decision, Outcome};
 use crate::grants::threads::ThreadId;
 
-/// What is done with a yes that holds longer than the session.
-pub type Keep = dyn Fn(Scope, &Permissions) -> bool + Send + Sync;
+/// What is remembered of answers, and told of them.
+pub trait Memory: Send + Sync {
+    /// What was answered before: yes, no, or nothing yet.
+    fn standing(&self, permissions: &Permissions) -> Option<bool>;
+
+    /// Keeps an answer; `false` if that failed, and then it is a no.
+    fn keep(&self, answer: Answer, permissions: &Permissions) -> bool;
+
+    /// Tells of a decision.
+    fn note(&self, decision: Decision);
+}
 
 /// Asks a program about hosts on nobody's list.
 pub struct LiveDecider {
@@ -33,8 +43,8 @@ pub struct LiveDecider {
     pub policy: Policy,
     /// The thread that an answer can be kept for.
     pub thread: Option<ThreadId>,
-    /// Keeps a yes; `false` if that failed, and then it is a no.
-    pub keep: Box<Keep>,
+    /// What was answered before, and where answers go.
+    pub memory: Box<dyn Memory>,
 }
 
 impl std::fmt::Debug for LiveDecider {
@@ -58,6 +68,24 @@ impl Decider for LiveDecider {
             permissions,
             reason: None,
         };
+        // One question at a time; whoever waited may find that it was answered meanwhile.
+        let approver = self.approver.lock();
+        let mut approver = approver.unwrap_or_else(PoisonError::into_inner);
+        let thread = self.thread.as_ref();
+        let note = |decision: Decision| self.memory.note(decision.in_thread(thread));
+        if let Some(yes) = self.memory.standing(&request.permissions) {
+            let outcome = if yes {
+                Outcome::Stands
+            } else {
+                Outcome::Denied
+            };
+            note(Decision::new(&request, outcome, "what was kept"));
+            return if yes {
+                judge::Answer::Allow
+            } else {
+                judge::Answer::Deny
+            };
+        }
         let question = Question {
             binding: bind(
                 &self.command,
@@ -69,16 +97,31 @@ impl Decider for LiveDecider {
             directory: &self.directory,
             request: &request,
             paths: &[],
-            thread: self.thread.as_ref(),
+            thread,
             longest: Scope::Always,
+            obstacle: None,
         };
-        let approver = self.approver.lock();
-        let mut approver = approver.unwrap_or_else(PoisonError::into_inner);
-        match approver.ask(&question) {
-            Ok(Answer::Allow(scope)) if (self.keep)(scope, &request.permissions) => {
-                judge::Answer::Allow
+        note(Decision::new(&request, Outcome::Asked, approver.who()));
+        let answer = approver.ask(&question);
+        let answer = match answer {
+            Ok(answer) if self.memory.keep(answer, &request.permissions) => answer,
+            Ok(_) => {
+                note(Decision::new(
+                    &request,
+                    Outcome::Denied,
+                    "the answer could not be kept",
+                ));
+                return judge::Answer::Deny;
             }
-            Ok(Answer::Allow(_) | Answer::Deny(_)) | Err(_) => judge::Answer::Deny,
+            Err(error) => {
+                note(Decision::new(&request, Outcome::Denied, error.to_string()));
+                return judge::Answer::Deny;
+            }
+        };
+        note(Decision::answered(&request, answer, approver.who()));
+        match answer {
+            Answer::Allow(_) => judge::Answer::Allow,
+            Answer::Deny(_) | Answer::Retry => judge::Answer::Deny,
         }
     }
 }

@@ -43,13 +43,26 @@ pub struct Question<'a> {
     pub thread: Option<&'a ThreadId>,
     /// For how long it may be granted at most.
     pub longest: Scope,
+    /// Why the sandbox cannot be made, if that is what this is about.
+    pub obstacle: Option<Obstacle<'a>>,
+}
+
+/// What keeps a sandbox from being made.
+#[derive(Clone, Copy, Debug)]
+pub struct Obstacle<'a> {
+    /// In words, of ringfence's own and of the kernel's.
+    pub why: &'a str,
+    /// How often it was tried.
+    pub tried: u32,
+    /// Whether it can be tried again.
+    pub again: bool,
 }
 
 impl Question<'_> {
     /// For how long it can be granted.
     pub fn scopes(&self) -> Vec<Scope> {
         let mut scopes = vec![Scope::Once];
-        if self.thread.is_some() {
+        if self.thread.is_some() && self.longest >= Scope::Thread {
             scopes.push(Scope::Thread);
         }
         if self.longest == Scope::Always {
@@ -58,16 +71,21 @@ impl Question<'_> {
         scopes
     }
 
-    /// The answer, if it is one of those that were offered.
-    fn offered(&self, answer: Answer) -> Result<Answer, AskError> {
-        let offered = match answer {
-            Answer::Allow(scope) => self.scopes().contains(&scope),
-            Answer::Deny(scope) => scope == Scope::Once || self.thread.is_some(),
-        };
-        if offered {
-            return Ok(answer);
-        }
-        Err(AskError::Answer {
+    /// Every answer that counts.
+    pub fn answers(&self) -> Vec<Answer> {
+        let again = self.obstacle.is_some_and(|obstacle| obstacle.again);
+        let retry = again.then_some(Answer::Retry);
+        let allow = self.scopes().into_iter().map(Answer::Allow);
+        let never = self.thread.map(|_| Answer::Deny(Scope::Thread));
+        let deny = [Answer::Deny(Scope::Once)].into_iter().chain(never);
+        retry.into_iter().chain(allow).chain(deny).collect()
+    }
+
+    /// The answer that a word means, if it is one of those that were offered.
+    fn offered(&self, word: &str) -> Result<Answer, AskError> {
+        let mut answers = self.answers().into_iter();
+        let answer = answers.find(|answer| answer.word() == word);
+        answer.ok_or(AskError::Answer {
             why: "this was not one of the choices",
         })
     }
@@ -153,4 +171,12 @@ pub trait Approver: Send {
     ///
     /// See [`AskError`]; each means no.
     fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError>;
+
+    /// Who that is, for the audit trail.
+    fn who(&self) -> &'static str;
+
+    /// What ends whoever is still being asked when it goes, if that is ours to end.
+    fn leash(&self) -> Option<program::Leash> {
+        None
+    }
 }

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringfence_core::permission::Permission;
@@ -40,6 +41,9 @@ struct Asked<'a> {
     reason: Option<&'a str>,
     thread: Option<String>,
     scopes: Vec<Scope>,
+    answers: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obstacle: Option<&'a str>,
     warnings: Vec<String>,
 }
 
@@ -50,17 +54,7 @@ struct Answered {
     version: u32,
     id: String,
     binding: String,
-    answer: Word,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Word {
-    Always,
-    Deny,
-    DenyThread,
-    Once,
-    Thread,
+    answer: String,
 }
 
 /// A line of text for a question, and the id that its answer must have.
@@ -68,6 +62,7 @@ fn line(question: &Question<'_>) -> Result<(String, String), AskError> {
     let id = random()?;
     let (command, permissions) = (question.shown_command(), question.shown_permissions());
     let all = permissions.iter().chain([&command]);
+    let answers = question.answers().into_iter();
     let asked = Asked {
         version: VERSION,
         kind: "request",
@@ -86,6 +81,8 @@ fn line(question: &Question<'_>) -> Result<(String, String), AskError> {
         reason: question.request.reason.as_deref(),
         thread: question.thread.map(ToString::to_string),
         scopes: question.scopes(),
+        answers: answers.map(Answer::word).collect(),
+        obstacle: question.obstacle.map(|obstacle| obstacle.why),
     };
     let mut text = serde_json::to_string(&asked).map_err(|error| AskError::Kernel {
         source: error.into(),
@@ -94,23 +91,21 @@ fn line(question: &Question<'_>) -> Result<(String, String), AskError> {
     Ok((text, id))
 }
 
-fn understood(text: &[u8], id: &str, question: &Question<'_>) -> Result<Answer, AskError> {
+fn parsed(text: &[u8]) -> Result<Answered, AskError> {
+    serde_json::from_slice(text).map_err(|_| AskError::Answer {
+        why: "it is not an answer of the protocol",
+    })
+}
+
+fn understood(answered: &Answered, id: &str, question: &Question<'_>) -> Result<Answer, AskError> {
     let why = |why| AskError::Answer { why };
-    let answered: Answered =
-        serde_json::from_slice(text).map_err(|_| why("it is not an answer of the protocol"))?;
     if answered.version != VERSION {
         return Err(why("it has another version"));
     }
     if answered.id != id || answered.binding != question.binding.to_string() {
         return Err(why("it is for another question"));
     }
-    question.offered(match answered.answer {
-        Word::Always => Answer::Allow(Scope::Always),
-        Word::Deny => Answer::Deny(Scope::Once),
-        Word::DenyThread => Answer::Deny(Scope::Thread),
-        Word::Once => Answer::Allow(Scope::Once),
-        Word::Thread => Answer::Allow(Scope::Thread),
-    })
+    question.offered(&answered.answer)
 }
 
 /// Asks over a descriptor that both can read and write: a socket, as a rule.
@@ -118,6 +113,10 @@ fn understood(text: &[u8], id: &str, question: &Question<'_>) -> Result<Answer, 
 pub struct OverDescriptor {
     descriptor: OwnedFd,
     patience: Duration,
+    /// Questions that nobody answered in time: an answer that comes for one of them now is not one
+    /// to the next.
+    given_up: Vec<String>,
+    partial: Vec<u8>,
 }
 
 impl OverDescriptor {
@@ -135,6 +134,8 @@ impl OverDescriptor {
         Self {
             descriptor,
             patience,
+            given_up: Vec::new(),
+            partial: Vec::new(),
         }
     }
 }
@@ -147,16 +148,33 @@ impl Approver for OverDescriptor {
         File::from(copy)
             .write_all(text.as_bytes())
             .map_err(kernel)?;
-        let answer = read_line(&self.descriptor, Instant::now() + self.patience)?;
-        understood(&answer, &id, question)
+        let deadline = Instant::now() + self.patience;
+        loop {
+            let answer = read_line(&self.descriptor, &mut self.partial, deadline);
+            if matches!(answer, Err(AskError::TimedOut)) {
+                self.given_up.push(id);
+                return Err(AskError::TimedOut);
+            }
+            let answered = parsed(&answer?)?;
+            let late = self.given_up.iter().position(|old| *old == answered.id);
+            match late {
+                Some(index) => drop(self.given_up.swap_remove(index)),
+                None => return understood(&answered, &id, question),
+            }
+        }
+    }
+
+    fn who(&self) -> &'static str {
+        "a program, over a descriptor"
     }
 }
 
 /// Starts a command, with the question on its standard input and the answer on its standard output.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ByCommand {
     command: std::ffi::OsString,
     patience: Duration,
+    started: Arc<Mutex<Started>>,
 }
 
 impl ByCommand {
@@ -165,14 +183,15 @@ impl ByCommand {
         Self {
             command: command.into(),
             patience,
+            started: Arc::default(),
         }
     }
-}
 
-impl Approver for ByCommand {
-    fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
-        let (text, id) = line(question)?;
-        let kernel = |source| AskError::Kernel { source };
+    fn start(&self) -> Result<(ChildStdin, ChildStdout), AskError> {
+        let mut started = held(&self.started);
+        if started.over {
+            return Err(AskError::Gone);
+        }
         let child = Command::new("/bin/sh")
             .arg("-c")
             .arg(&self.command)
@@ -180,59 +199,110 @@ impl Approver for ByCommand {
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn();
-        let mut child = Ended(child.map_err(kernel)?);
-        if let Some(mut input) = child.0.stdin.take() {
-            // A program that knows its answer need not read the question.
-            let _ = input.write_all(text.as_bytes());
+        let mut child = child.map_err(|source| AskError::Kernel { source })?;
+        let streams = child.stdin.take().zip(child.stdout.take());
+        started.child = Some(child);
+        streams.ok_or(AskError::Gone)
+    }
+
+    /// Waits for the command's own end.
+    fn succeeds(&self, deadline: Instant) -> bool {
+        loop {
+            match held(&self.started).child.as_mut().map(Child::try_wait) {
+                Some(Ok(Some(status))) => return status.success(),
+                Some(Ok(None)) if Instant::now() < deadline => {}
+                Some(Ok(None) | Err(_)) | None => return false,
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        let output = child.0.stdout.take().ok_or(AskError::Gone)?;
+    }
+}
+
+impl Approver for ByCommand {
+    fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
+        let (text, id) = line(question)?;
+        // Whatever comes of it, it is not left running.
+        let _end = Ending(&self.started);
+        let (mut input, output) = self.start()?;
+        // A program that knows its answer need not read the question.
+        let _ = input.write_all(text.as_bytes());
+        drop(input);
         let deadline = Instant::now() + self.patience;
-        let answer = read_line(&OwnedFd::from(output), deadline)?;
-        if !child.succeeds(deadline) {
+        let answer = read_line(&OwnedFd::from(output), &mut Vec::new(), deadline)?;
+        if !self.succeeds(deadline) {
             return Err(AskError::Answer {
                 why: "the program failed",
             });
         }
-        understood(&answer, &id, question)
+        let answered = parsed(&answer)?;
+        understood(&answered, &id, question)
+    }
+
+    fn who(&self) -> &'static str {
+        "a command that answers"
+    }
+
+    fn leash(&self) -> Option<Leash> {
+        Some(Leash(Arc::clone(&self.started)))
     }
 }
 
-/// A program that is never left running.
-struct Ended(Child);
-
-impl Ended {
-    fn succeeds(&mut self, deadline: Instant) -> bool {
-        loop {
-            match self.0.try_wait() {
-                Ok(Some(status)) => return status.success(),
-                Ok(None) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Ok(None) | Err(_) => return false,
-            }
-        }
-    }
+/// A command that was started to answer.
+#[derive(Debug, Default)]
+struct Started {
+    child: Option<Child>,
+    /// Nobody waits for answers any more.
+    over: bool,
 }
 
-impl Drop for Ended {
-    fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
+impl Started {
+    fn end(&mut self) {
+        let Some(mut child) = self.child.take() else {
+            return;
+        };
+        if matches!(child.try_wait(), Ok(None)) {
             // It has a group of its own, so whatever it started goes with it.
-            let group = i32::try_from(self.0.id()).ok();
+            let group = i32::try_from(child.id()).ok();
             if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
-            let _ = self.0.kill();
-            let _ = self.0.wait();
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
 
-fn read_line(from: &OwnedFd, deadline: Instant) -> Result<Vec<u8>, AskError> {
+fn held(started: &Mutex<Started>) -> MutexGuard<'_, Started> {
+    started.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the command of one question.
+struct Ending<'a>(&'a Mutex<Started>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        held(self.0).end();
+    }
+}
+
+/// While this lives, commands may be started to answer; when it goes the last one is ended and no
+/// other is started. For whoever asks while a session runs: nobody answers for one that is over.
+#[derive(Debug)]
+pub struct Leash(Arc<Mutex<Started>>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        let mut started = held(&self.0);
+        started.over = true;
+        started.end();
+    }
+}
+
+/// The next line; what came of it until the deadline stays in `line`.
+fn read_line(from: &OwnedFd, line: &mut Vec<u8>, deadline: Instant) -> Result<Vec<u8>, AskError> {
     let kernel = |errno: Errno| AskError::Kernel {
         source: errno.into(),
     };
-    let mut line = Vec::new();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -250,7 +320,7 @@ fn read_line(from: &OwnedFd, deadline: Instant) -> Result<Vec<u8>, AskError> {
         let mut byte = [0];
         match rustix::io::read(from, &mut byte) {
             Ok(0) => return Err(AskError::Gone),
-            Ok(_) if byte == *b"\n" => return Ok(line),
+            Ok(_) if byte == *b"\n" => return Ok(std::mem::take(line)),
             Ok(_) if line.len() == LONGEST => {
                 return Err(AskError::Answer {
                     why: "it is too long",
@@ -270,3 +340,7 @@ fn random() -> Result<String, AskError> {
         .map_err(|source| AskError::Kernel { source })?;
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

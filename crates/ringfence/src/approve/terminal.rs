@@ -19,7 +19,7 @@ use rustix::termios::{
     tcgetwinsize, tcsetattr,
 };
 
-use super::{Approver, AskError, Question};
+use super::{Approver, AskError, Obstacle, Question};
 
 /// Nobody who types gets to answer a question that appeared under their fingers.
 const SETTLE: Duration = Duration::from_millis(400);
@@ -122,27 +122,29 @@ impl Terminal {
 
     fn answer(&self, question: &Question<'_>, marks: &[Mark]) -> Result<Answer, AskError> {
         self.settle()?;
-        let scopes = question.scopes();
+        let answers = question.answers();
         let mut seen = marks.is_empty();
-        self.write(&keys(&scopes, question.thread.is_some(), seen))?;
+        self.write(&keys(question, seen))?;
         let deadline = Instant::now() + self.patience;
         loop {
-            let scope = match self.key(deadline)? {
+            let answer = match self.key(deadline)? {
                 b'k' if !seen => {
                     seen = true;
-                    self.write(&keys(&scopes, question.thread.is_some(), seen))?;
+                    self.write(&keys(question, seen))?;
                     continue;
                 }
-                b'o' => Scope::Once,
-                b't' => Scope::Thread,
-                b'a' => Scope::Always,
-                b'n' if question.thread.is_some() => return Ok(Answer::Deny(Scope::Thread)),
+                b'o' => Answer::Allow(Scope::Once),
+                b't' => Answer::Allow(Scope::Thread),
+                b'a' => Answer::Allow(Scope::Always),
+                b'n' => Answer::Deny(Scope::Thread),
+                b'r' => Answer::Retry,
                 // d, Enter, Escape, Ctrl-C, Ctrl-D.
-                b'd' | b'\r' | b'\n' | 0x1b | 0x03 | 0x04 => return Ok(Answer::Deny(Scope::Once)),
+                b'd' | b'\r' | b'\n' | 0x1b | 0x03 | 0x04 => Answer::Deny(Scope::Once),
                 _ => continue,
             };
-            if seen && scopes.contains(&scope) {
-                return Ok(Answer::Allow(scope));
+            let harmless = !matches!(answer, Answer::Allow(_));
+            if answers.contains(&answer) && (seen || harmless) {
+                return Ok(answer);
             }
             self.write("\x07")?;
         }
@@ -156,9 +158,7 @@ impl Approver for Terminal {
         self.write(&text)?;
         let answer = self.answer(question, &marks);
         let said = match &answer {
-            Ok(Answer::Allow(scope)) => format!("allowed {scope}\r\n"),
-            Ok(Answer::Deny(Scope::Once)) => "denied\r\n".to_owned(),
-            Ok(Answer::Deny(_)) => "denied for this thread\r\n".to_owned(),
+            Ok(answer) => format!("{answer}\r\n"),
             Err(error) => format!("denied: {error}\r\n"),
         };
         // The answer counts even if it cannot be repeated.
@@ -167,14 +167,30 @@ impl Approver for Terminal {
         drop(modes);
         answer
     }
+
+    fn who(&self) -> &'static str {
+        "whoever sits at the terminal"
+    }
 }
 
-fn keys(scopes: &[Scope], thread: bool, seen: bool) -> String {
+fn keys(question: &Question<'_>, seen: bool) -> String {
     if !seen {
         return "└ read what is marked with `careful`, then press k; any other answer is [d]eny: "
             .to_owned();
     }
-    let mut out = String::from("\r\n└ allow [o]nce");
+    let mut out = String::from("\r\n└ ");
+    let scopes = question.scopes();
+    match question.obstacle {
+        Some(Obstacle {
+            tried, again: true, ..
+        }) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "[r]etry (tried {tried}x), ");
+            out.push_str("go on without it [o]nce");
+        }
+        Some(_) => out.push_str("go on without it [o]nce"),
+        None => out.push_str("allow [o]nce"),
+    }
     if scopes.contains(&Scope::Thread) {
         out.push_str(", for this [t]hread");
     }
@@ -182,7 +198,7 @@ fn keys(scopes: &[Scope], thread: bool, seen: bool) -> String {
         out.push_str(", [a]lways");
     }
     out.push_str("; or [d]eny");
-    if thread {
+    if question.thread.is_some() {
         out.push_str(", [n]ever in this thread");
     }
     out.push_str(" (default: deny): ");
@@ -195,13 +211,19 @@ fn drawn(question: &Question<'_>, width: usize) -> (String, Vec<Mark>) {
     let directory = shown_bytes(question.directory.as_os_str().as_encoded_bytes());
     let permissions = question.shown_permissions();
     let reason = question.request.reason.as_deref().map(shown);
+    let obstacle = question.obstacle.map(|obstacle| shown(obstacle.why));
     let all: Vec<&Shown> = [&command, &directory]
         .into_iter()
         .chain(&permissions)
         .chain(&reason)
+        .chain(&obstacle)
         .collect();
     let marks = marks(all);
-    let mut out = String::from("\r\n┌ ringfence: this command asks for more than it may\r\n");
+    let heading = match question.obstacle {
+        Some(_) => "the sandbox for this command cannot be made",
+        None => "this command asks for more than it may",
+    };
+    let mut out = format!("\r\n┌ ringfence: {heading}\r\n");
     row(&mut out, "command", &command.text, width);
     row(&mut out, "directory", &directory.text, width);
     if let Some(reason) = &reason {
@@ -213,9 +235,16 @@ fn drawn(question: &Question<'_>, width: usize) -> (String, Vec<Mark>) {
             width,
         );
     }
+    if let Some(obstacle) = &obstacle {
+        row(&mut out, "because", &obstacle.text, width);
+    }
     // Last, so that nothing that is long can push it out of sight.
     for (index, permission) in permissions.iter().enumerate() {
-        let label = if index == 0 { "wants to" } else { "" };
+        let label = match (index, question.obstacle) {
+            (0, Some(_)) => "it could",
+            (0, None) => "wants to",
+            _ => "",
+        };
         row(&mut out, label, &permission.text, width);
     }
     for mark in &marks {

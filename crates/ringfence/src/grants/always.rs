@@ -3,6 +3,7 @@
 //! Only the keys of a grant change; comments, order and formatting stay. A file with a mistake in it
 //! is not touched, and neither is one that would have one afterwards.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use ringfence_core::settings::{Base, GitLevel, Os, SettingsFile, has_errors};
 use rustix::fs::Mode;
 
 use crate::load::{FileError, read_user};
-use crate::store::{Store, StoreError, parent, replace};
+use crate::store::{Store, StoreError, now, parent, replace};
 
 /// Why a grant could not be written or taken back. The settings are as they were.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,8 @@ pub enum AlwaysError {
 pub struct Always {
     file: PathBuf,
     lock: Store,
+    /// When each grant was given: the settings themselves do not say so.
+    given: Store,
     home: Option<PathBuf>,
     os: Os,
 }
@@ -81,6 +84,7 @@ impl Always {
         Self {
             file: file.to_owned(),
             lock: Store::new(state, "settings"),
+            given: Store::new(state, "given.json"),
             home: home.map(|home| home.as_path().to_owned()),
             os: crate::place::OS,
         }
@@ -101,13 +105,31 @@ impl Always {
         permissions: impl IntoIterator<Item = &'a Permission>,
     ) -> Result<(), AlwaysError> {
         let permissions: Vec<&Permission> = permissions.into_iter().collect();
-        self.change(|mut text| {
-            for permission in permissions {
+        let changed = self.change(|mut text| {
+            for permission in &permissions {
                 text = self.granted(&text, permission)?;
             }
             Ok(text)
-        })
-        .map(|_| ())
+        })?;
+        if changed {
+            self.remember(|given| {
+                for permission in permissions {
+                    given.insert(permission.to_string(), now());
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// When a grant was given, in seconds since 1970; `None` if somebody else wrote it.
+    pub fn given(&self, permission: &Permission) -> Option<u64> {
+        let given: Option<BTreeMap<String, u64>> = self.given.read().ok()?;
+        given?.get(&permission.to_string()).copied()
+    }
+
+    /// Only for people to see how old a grant is: one without an age holds all the same.
+    fn remember(&self, change: impl FnOnce(&mut BTreeMap<String, u64>)) {
+        let _ = self.given.change(change);
     }
 
     /// Takes a grant back. `false` if it was not written.
@@ -116,7 +138,13 @@ impl Always {
     ///
     /// See [`AlwaysError`].
     pub fn revoke(&self, permission: &Permission) -> Result<bool, AlwaysError> {
-        self.change(|text| self.revoked(&text, permission))
+        let revoked = self.change(|text| self.revoked(&text, permission))?;
+        if revoked {
+            self.remember(|given| {
+                given.remove(&permission.to_string());
+            });
+        }
+        Ok(revoked)
     }
 
     fn change(

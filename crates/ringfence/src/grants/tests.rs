@@ -293,22 +293,34 @@ fn writer() {
     let Some(directory) = std::env::var_os("RINGFENCE_TEST_WRITER") else {
         return;
     };
-    let name = std::env::var("RINGFENCE_TEST_NAME").unwrap();
-    let count: usize = std::env::var("RINGFENCE_TEST_COUNT")
-        .unwrap()
-        .parse()
-        .unwrap();
-    let threads = Threads::new(PathBuf::from(directory));
+    let directory = PathBuf::from(directory);
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let name = variable("RINGFENCE_TEST_NAME");
+    let count: usize = variable("RINGFENCE_TEST_COUNT").parse().unwrap();
+    let threads = Threads::new(&directory);
+    let always = Always::new(
+        &directory.join("settings.json"),
+        &directory.join("state"),
+        None,
+    );
     for number in 0..count {
         let granted = set(&[host(&format!("{name}{number}.example.org"))]);
-        threads.grant(&id("shared"), &granted).unwrap();
+        if variable("RINGFENCE_TEST_KIND") == THREAD {
+            threads.grant(&id("shared"), &granted).unwrap();
+        } else {
+            always.grant(&granted).unwrap();
+        }
     }
 }
 
-fn start_writer(directory: &Path, name: &str, count: usize) -> std::process::Child {
+const THREAD: &str = "thread";
+const ALWAYS: &str = "always";
+
+fn start_writer(directory: &Path, kind: &str, name: &str, count: usize) -> std::process::Child {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "grants::tests::writer"])
         .env("RINGFENCE_TEST_WRITER", directory)
+        .env("RINGFENCE_TEST_KIND", kind)
         .env("RINGFENCE_TEST_NAME", name)
         .env("RINGFENCE_TEST_COUNT", count.to_string())
         .stdout(std::process::Stdio::null())
@@ -316,42 +328,50 @@ fn start_writer(directory: &Path, name: &str, count: usize) -> std::process::Chi
         .unwrap()
 }
 
+/// How many hosts a place grants; it must read.
+fn hosts_granted(directory: &Path, kind: &str) -> usize {
+    if kind == THREAD {
+        let kept = Threads::new(directory).read(&id("shared")).unwrap();
+        return kept.granted.len();
+    }
+    let text = fs::read_to_string(directory.join("settings.json")).unwrap_or_default();
+    let key = ["agent", "sandbox_permissions", "network_hosts"];
+    ringfence_core::settings::edit::entries_of(&text, &key).len()
+}
+
 #[test]
 fn two_processes_that_write_at_once_lose_nothing() {
-    let place = TempDir::new().unwrap();
-    let directory = place.path().join("threads");
-    let mut writers = [
-        start_writer(&directory, "a", 500),
-        start_writer(&directory, "b", 500),
-    ];
-    for writer in &mut writers {
-        assert!(writer.wait().unwrap().success());
+    for (kind, each) in [(THREAD, 500), (ALWAYS, 50)] {
+        let place = TempDir::new().unwrap();
+        let directory = place.path().join("kept");
+        fs::create_dir(&directory).unwrap();
+        let mut writers = ["a", "b"].map(|name| start_writer(&directory, kind, name, each));
+        for writer in &mut writers {
+            assert!(writer.wait().unwrap().success());
+        }
+        assert_eq!(hosts_granted(&directory, kind), 2 * each, "{kind}");
     }
-    let kept = Threads::new(&directory).read(&id("shared")).unwrap();
-    assert_eq!(kept.granted.len(), 1000);
 }
 
 #[test]
 fn whoever_is_killed_leaves_the_old_store_or_the_new_one() {
-    let place = TempDir::new().unwrap();
-    let directory = place.path().join("threads");
-    let threads = Threads::new(&directory);
-    let mut known = 0;
-    for round in 0..40_u64 {
-        let mut writer = start_writer(&directory, &format!("r{round}n"), 100_000);
-        std::thread::sleep(std::time::Duration::from_micros(15_000 + round * 700));
-        writer.kill().unwrap();
-        writer.wait().unwrap();
-        let now = threads.read(&id("shared")).unwrap().granted.len();
-        assert!(now >= known, "{now} of {known} are left");
-        known = now;
+    for kind in [THREAD, ALWAYS] {
+        let place = TempDir::new().unwrap();
+        let directory = place.path().join("kept");
+        fs::create_dir(&directory).unwrap();
+        let mut known = 0;
+        for round in 0..40_u64 {
+            let mut writer = start_writer(&directory, kind, &format!("r{round}n"), 100_000);
+            std::thread::sleep(std::time::Duration::from_micros(15_000 + round * 700));
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+            let now = hosts_granted(&directory, kind);
+            assert!(now >= known, "{kind}: {now} of {known} are left");
+            known = now;
+        }
+        assert!(known > 0, "{kind}: nobody was killed while writing");
+        let mut last = start_writer(&directory, kind, "last", 1);
+        assert!(last.wait().unwrap().success());
+        assert_eq!(hosts_granted(&directory, kind), known + 1, "{kind}");
     }
-    assert!(known > 0, "nobody was killed while writing");
-    threads
-        .grant(&id("shared"), &set(&[host("last.org")]))
-        .unwrap();
-    assert_eq!(
-        threads.read(&id("shared")).unwrap().granted.len(),
-        known + 1
-    );
 }

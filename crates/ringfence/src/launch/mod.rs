@@ -47,6 +47,7 @@ pub use unsupported::{Prepared, Running, Signals, prepare, prepare_with};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::{Engine, Gap, LimitName, Step};
@@ -55,6 +56,7 @@ pub use ringfence_gate::event::{Attempt, Outcome, Way};
 pub use ringfence_gate::judge::{Answer, Decider};
 use serde::Serialize;
 
+use crate::approve::bound::Captured;
 use crate::audit::Denial;
 use crate::changes::Changes;
 use crate::event::Event;
@@ -364,6 +366,9 @@ pub struct Options {
     pub timeline: Timeline,
     /// What becomes of background processes when the command has ended.
     pub linger: Linger,
+    /// Paths that somebody granted for this command, held since that was asked: what the session
+    /// gets there is the very file that was held, or it is not started.
+    pub granted: Arc<[Captured]>,
     /// Where the session is written down, and as what. Without it nobody else finds the session,
     /// and what a killed supervisor leaves of it stays.
     #[cfg(target_os = "linux")]

@@ -35,6 +35,10 @@ pub(crate) const ALL: &[Case] = &[
     ),
     ("a_failed_act_leaves_nothing", a_failed_act_leaves_nothing),
     ("a_swapped_link_is_noticed", a_swapped_link_is_noticed),
+    (
+        "only_what_was_granted_is_written",
+        only_what_was_granted_is_written,
+    ),
     ("another_bwrap_is_never_run", another_bwrap_is_never_run),
     (
         "nothing_survives_the_supervisor",
@@ -55,6 +59,11 @@ fn through_bwrap(mut world: World) -> World {
 
 fn world() -> World {
     through_bwrap(World::new(Preset::Agent))
+}
+
+fn only_what_was_granted_is_written() {
+    crate::granted::only_what_was_granted_is_written(world());
+    also_as_plain_user("only_what_was_granted_is_written");
 }
 
 fn the_system_has_a_usable_one() {

@@ -9,6 +9,8 @@
     reason = "the whole crate is a test module"
 )]
 
+mod exchanged;
+mod granted;
 mod handle;
 mod programs;
 mod world;

@@ -2,14 +2,14 @@
 //!
 //! [`Ready::carry_out`] runs between fork and exec: it allocates nothing and reports by value.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ringfence_core::plan::{LandlockPlan, Listing, Scopes, TcpRules};
 use ringfence_core::policy::{Access, Found};
-use ringfence_sys::files::{self, CWD};
+use ringfence_sys::files::{self, CWD, Identity};
 use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Restrict, Ruleset, Scope};
 use ringfence_sys::namespaces::{self, IdMap, Namespaces, map_ids};
 use ringfence_sys::process::{self, Limit, LimitedResource};
@@ -23,7 +23,8 @@ use rustix::stdio::{stderr, stdin, stdout};
 
 use super::expected::Expected;
 use super::gate::Making;
-use super::root::RootBuild;
+use super::root::{RootBuild, same};
+use crate::approve::bound::Captured;
 use crate::launch::LaunchError;
 
 /// An act with everything it needs.
@@ -203,6 +204,8 @@ pub(super) struct LandlockBuild {
     pub(super) abi: u32,
     pub(super) handled: Handled,
     pub(super) rules: Vec<(CString, AccessFs)>,
+    /// What must stand at a path that somebody granted.
+    pub(super) granted: Vec<(CString, Identity)>,
 }
 
 impl LandlockBuild {
@@ -239,7 +242,24 @@ impl LandlockBuild {
             abi: plan.abi,
             handled,
             rules,
+            granted: Vec::new(),
         })
+    }
+
+    /// Allows what was granted only as long as it is what was held when it was granted.
+    pub(super) fn expect_granted(&mut self, granted: &[Captured]) -> Result<(), LaunchError> {
+        for (path, _) in &self.rules {
+            let held = Captured::find(granted, Path::new(OsStr::from_bytes(path.to_bytes())));
+            if let Some(held) = held {
+                let identity = files::identify(held);
+                let identity = identity.map_err(|errno| LaunchError::Prepare {
+                    what: "look at what was granted".to_owned(),
+                    source: errno.into(),
+                })?;
+                self.granted.push((path.clone(), identity));
+            }
+        }
+        Ok(())
     }
 
     /// Grants one more file that is only read: the session's own.
@@ -271,7 +291,10 @@ impl LandlockBuild {
         let ruleset = Ruleset::new(self.abi, self.handled).map_err(whole)?;
         for (number, (path, rights)) in (1..).zip(&self.rules) {
             files::pin_exact(CWD, path)
-                .and_then(|object| ruleset.allow_path(object.as_fd(), *rights))
+                .and_then(|object| {
+                    self.check_granted(path, &object)?;
+                    ruleset.allow_path(object.as_fd(), *rights)
+                })
                 .map_err(|errno| (number, errno))?;
         }
         for stream in [stdin(), stdout(), stderr()] {
@@ -284,6 +307,15 @@ impl LandlockBuild {
             Restrict::empty()
         };
         ruleset.restrict_self(subject, flags).map_err(whole)
+    }
+
+    /// Where nothing was mounted, a path could be another file by now than the one granted.
+    fn check_granted(&self, path: &CStr, object: &OwnedFd) -> Result<(), Errno> {
+        let granted = self.granted.iter().find(|(known, _)| **known == *path);
+        match granted {
+            Some((_, expected)) if !same(&files::identify(object)?, expected) => Err(Errno::STALE),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// A terminal or file that the command already holds may be opened again by its number, with

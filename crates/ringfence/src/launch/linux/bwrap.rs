@@ -38,6 +38,7 @@ use super::init::Inside;
 use super::options::Options;
 use super::root::Text;
 use super::second::{GREETING, MOST_PRIVATE, SEALS};
+use crate::approve::bound::Captured;
 use crate::launch::{HelperFault, LaunchError, StepName};
 use crate::shim;
 use crate::track::group::SessionGroup;
@@ -160,7 +161,12 @@ impl Bwrap {
     }
 
     /// Takes over from the launcher what bubblewrap does.
-    pub(super) fn take(&mut self, act: &Act, texts: &[Text]) -> Result<Taken, LaunchError> {
+    pub(super) fn take(
+        &mut self,
+        act: &Act,
+        texts: &[Text],
+        granted: &[Captured],
+    ) -> Result<Taken, LaunchError> {
         if let Act::Namespaces { network } = act {
             self.network = *network;
         }
@@ -174,7 +180,7 @@ impl Bwrap {
             return Ok(Taken::No);
         };
         let refused = |source| refused("lay out the new root", source);
-        self.line = Options::lay_out(*base, mounts, texts).map_err(refused)?;
+        self.line = Options::lay_out(*base, mounts, texts, granted).map_err(refused)?;
         let found = Expected::of_this_process(self.network);
         let mut expected = found.map_err(|errno| refused(errno.into()))?;
         expected.mounts = std::mem::take(&mut self.line.expected);

@@ -422,6 +422,8 @@ impl Reader<'_> {
                     let rights = AccessFs::from_bits(input.long()?).ok_or(Errno::BADMSG)?;
                     Ok((path, rights))
                 })?,
+                // What was granted was mounted by its descriptor before this stage began.
+                granted: Vec::new(),
             }),
             LIMITS => Ready::Limits(self.list(|input| {
                 let resource = at(&RESOURCES, input.byte()?)?;

@@ -67,6 +67,7 @@ fn inside() -> Inside {
                     scope: Scope::of_abi(7),
                 },
                 rules: vec![(c"/usr".to_owned(), AccessFs::EXECUTE)],
+                granted: Vec::new(),
             }),
         ),
         (

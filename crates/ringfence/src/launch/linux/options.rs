@@ -19,6 +19,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::expected::{Devices, Expect, What, Writing};
 use super::links;
 use super::root::{DEVICES, Text};
+use crate::approve::bound::Captured;
 
 /// What bubblewrap is told about the root, and what must then be found.
 #[derive(Debug, Default)]
@@ -50,11 +51,16 @@ const ALWAYS: [&str; 12] = [
 
 impl Options {
     /// Pins every source and says where it goes.
-    pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Result<Self> {
+    pub(super) fn lay_out(
+        base: Base,
+        mounts: &[Mount],
+        texts: &[Text],
+        granted: &[Captured],
+    ) -> io::Result<Self> {
         let mut options = Self::default();
         let root = AbsPath::root();
         match base {
-            Base::Host { access } => options.bind(&root, access)?,
+            Base::Host { access } => options.bind(&root, access, granted)?,
             Base::Empty => {
                 options.say(&[b"--perms", b"0755", b"--tmpfs", b"/"]);
                 options.read_only(&root);
@@ -68,7 +74,7 @@ impl Options {
         }
         // The base itself carries the access of the root.
         for mount in mounts.iter().filter(|mount| mount.at != root) {
-            options.mount(mount, mounts)?;
+            options.mount(mount, mounts, granted)?;
         }
         for text in texts {
             options.text(text)?;
@@ -123,12 +129,12 @@ impl Options {
         Ok(())
     }
 
-    fn mount(&mut self, mount: &Mount, all: &[Mount]) -> io::Result<()> {
+    fn mount(&mut self, mount: &Mount, all: &[Mount], granted: &[Captured]) -> io::Result<()> {
         let at = &mount.at;
         let memory = What::Filesystem(files::TMPFS_MAGIC);
         match &mount.kind {
             MountKind::Alias { path } => self.alias(at, path, all),
-            MountKind::Bind { access } => self.bind(at, *access),
+            MountKind::Bind { access } => self.bind(at, *access, granted),
             MountKind::Device { access } => self.device(at, *access),
             MountKind::Devices => self.devices(at),
             MountKind::Mask {
@@ -181,8 +187,11 @@ impl Options {
     }
 
     /// A tree of the host's, by descriptor: what is pinned is what is mounted.
-    fn bind(&mut self, at: &AbsPath, access: Access) -> io::Result<()> {
-        let source = files::pin_exact(CWD, &c_string(at)?)?;
+    fn bind(&mut self, at: &AbsPath, access: Access, granted: &[Captured]) -> io::Result<()> {
+        let source = match Captured::find(granted, at.as_path()) {
+            Some(held) => held.try_clone_to_owned()?,
+            None => files::pin_exact(CWD, &c_string(at)?)?,
+        };
         let identity = files::identify(&source)?;
         let (option, writing) = match access {
             Access::Write => (b"--bind-fd".as_slice(), Writing::Possible),

@@ -33,6 +33,7 @@ use super::seat::{self, Seat};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
+use crate::approve::bound::Captured;
 use crate::launch::words::{arguments, directory, environment, programs};
 use crate::launch::{Command, Decider, Given, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry};
@@ -120,7 +121,7 @@ pub fn prepare_with(
     let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let Announced { entry, marked } = announced(&options, plan, boundary)?;
-    let mut gathered = Gathered::new(policy, plan, &mut environment, entry)?;
+    let mut gathered = Gathered::new(policy, plan, &mut environment, entry, &options)?;
     for act in plan.acts() {
         let step = act.step();
         if options.testing.danger_without == Some(step) {
@@ -221,6 +222,8 @@ pub(super) struct Gathered {
     pub(super) entry: Option<Entry>,
     /// The limits that nothing can hold for the whole session.
     pub(super) unbounded: Vec<LimitName>,
+    /// What was held when somebody granted it.
+    granted: Arc<[Captured]>,
 }
 
 impl Gathered {
@@ -229,6 +232,7 @@ impl Gathered {
         plan: &Plan,
         environment: &mut Vec<CString>,
         mut entry: Option<Entry>,
+        options: &Options,
     ) -> Result<Self, LaunchError> {
         let engine = plan.engine();
         let tmp =
@@ -253,13 +257,14 @@ impl Gathered {
             group: None,
             entry,
             unbounded: plan.unbounded(),
+            granted: Arc::clone(&options.granted),
         })
     }
 
     fn take(&mut self, act: &Act) -> Result<(), LaunchError> {
         let step = act.step();
         if let Some(bwrap) = &mut self.bwrap {
-            match bwrap.take(act, &self.texts)? {
+            match bwrap.take(act, &self.texts, &self.granted)? {
                 Taken::ButFor(ready) => {
                     self.acts.push((step, ready));
                     return Ok(());
@@ -275,7 +280,7 @@ impl Gathered {
             Act::Cgroup => self.group = Some(self.new_group()?),
             Act::Limits { bounds } => self.limits(bounds)?,
             other => {
-                if let Some(mut ready) = ready(other, &self.texts)? {
+                if let Some(mut ready) = ready(other, &self.texts, &self.granted)? {
                     self.complete(&mut ready, other)?;
                     self.acts.push((step, ready));
                 }
@@ -498,7 +503,7 @@ fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     }
 }
 
-fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
+fn ready(act: &Act, texts: &[Text], granted: &[Captured]) -> Result<Option<Ready>, LaunchError> {
     Ok(Some(match act {
         Act::Keyring => Ready::Keyring,
         Act::Ids => Ready::Ids {
@@ -506,7 +511,7 @@ fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
             group: IdMap::same(rustix::process::getegid().as_raw()),
         },
         Act::Root { base, mounts } => {
-            let build = root::lay_out(*base, mounts, texts);
+            let build = root::lay_out(*base, mounts, texts, granted);
             let build = build.map_err(|source| LaunchError::Prepare {
                 what: "lay out the new root".to_owned(),
                 source,
@@ -517,7 +522,11 @@ fn ready(act: &Act, texts: &[Text]) -> Result<Option<Ready>, LaunchError> {
         Act::Descriptors => Ready::Descriptors,
         Act::Capabilities => Ready::Capabilities,
         Act::Privileges => Ready::Privileges,
-        Act::Landlock(plan) => Ready::Landlock(LandlockBuild::new(plan)?),
+        Act::Landlock(plan) => {
+            let mut build = LandlockBuild::new(plan)?;
+            build.expect_granted(granted)?;
+            Ready::Landlock(build)
+        }
         Act::Seccomp(spec) => {
             let program = seccomp::compile(*spec);
             let instructions = program.instructions().iter();

@@ -27,6 +27,7 @@ use ringfence_sys::{Errno, Subject, process};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 
 use super::links;
+use crate::approve::bound::Captured;
 
 const PAGE: u64 = 4096;
 /// A small private directory may have this many files all the same.
@@ -135,7 +136,12 @@ const READABLE: Mode = Mode::from_raw_mode(0o444);
 const CLOSED: Mode = Mode::from_raw_mode(0o000);
 
 /// Lays a root out and pins its sources.
-pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Result<RootBuild> {
+pub(super) fn lay_out(
+    base: Base,
+    mounts: &[Mount],
+    texts: &[Text],
+    granted: &[Captured],
+) -> io::Result<RootBuild> {
     let mut layout = Layout {
         build: RootBuild {
             base: match base {
@@ -149,6 +155,7 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Resul
         },
         private: BTreeMap::new(),
         made: HashSet::new(),
+        granted,
     };
     layout.make("mask", Made::Directory(LISTED))?;
     layout.make("closed", Made::File(CLOSED))?;
@@ -178,15 +185,17 @@ pub(super) fn lay_out(base: Base, mounts: &[Mount], texts: &[Text]) -> io::Resul
     Ok(layout.build)
 }
 
-struct Layout {
+struct Layout<'a> {
     build: RootBuild,
     /// Directories of the scratch by where they will be seen.
     private: BTreeMap<AbsPath, PathBuf>,
     /// What is made already.
     made: HashSet<CString>,
+    /// What was held when somebody granted it: never looked up again.
+    granted: &'a [Captured],
 }
 
-impl Layout {
+impl Layout<'_> {
     fn make(&mut self, path: impl AsRef<Path>, what: Made) -> io::Result<()> {
         let path = c_string(path.as_ref())?;
         if self.made.insert(path.clone()) {
@@ -342,8 +351,12 @@ impl Layout {
     }
 
     fn host(&mut self, path: &Path, attributes: Attributes) -> io::Result<Kind> {
+        let held = Captured::find(self.granted, path);
         let path = c_string(path)?;
-        let pin = files::pin_exact(CWD, &path)?;
+        let pin = match held {
+            Some(held) => held.try_clone_to_owned()?,
+            None => files::pin_exact(CWD, &path)?,
+        };
         let identity = files::identify(&pin)?;
         self.build.pins.push(pin);
         Ok(Kind::Host {
@@ -575,6 +588,7 @@ fn forbid(subject: &Subject, tree: BorrowedFd<'_>, set: Attributes) -> Result<()
     mount_setattr(subject, tree, c"", change, Reach::Recursive)
 }
 
-fn same(a: &Identity, b: &Identity) -> bool {
+/// Whether both are the same file.
+pub(super) fn same(a: &Identity, b: &Identity) -> bool {
     (a.device, a.inode, a.kind) == (b.device, b.inode, b.kind)
 }
