@@ -32,10 +32,10 @@ pub(super) fn compile(
     draft.acts.push(Act::Environment);
     draft.acts.push(Act::Descriptors);
     draft.acts.push(Act::Command);
-    let bounded = limits(policy, facts, draft);
+    limits(policy, facts, draft);
     if policy.only_tracks() {
         draft.acts.push(Act::Init);
-        draft.tracking = tracking(Engine::Track, bounded, facts, draft);
+        draft.tracking = tracking(Engine::Track, facts, draft);
         tmp_size(policy, Engine::Track, draft);
         return Engine::Track;
     }
@@ -53,7 +53,7 @@ pub(super) fn compile(
             "use `--engine auto`",
         ),
     }
-    draft.tracking = tracking(engine, bounded, facts, draft);
+    draft.tracking = tracking(engine, facts, draft);
     if draft.tracking == Tracking::Descent {
         draft.gap(
             policy,
@@ -68,21 +68,14 @@ pub(super) fn compile(
     engine
 }
 
-/// Whether a limit needs a controller to hold it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Bounded {
-    ByController,
-    ByProcess,
-}
-
 /// What finds every process of a session again, and a cgroup where that takes one.
 ///
 /// A pid namespace is a boundary of the kernel's as good as a cgroup, and costs nothing beside
 /// what a session needs anyway: there a cgroup is made only to carry a limit.
-fn tracking(engine: Engine, bounded: Bounded, facts: &HostFacts, draft: &mut Draft) -> Tracking {
+fn tracking(engine: Engine, facts: &HostFacts, draft: &mut Draft) -> Tracking {
     let namespaced = matches!(engine, Engine::Bwrap | Engine::Namespaces);
     let cgroup = facts.cgroup.own.works();
-    if cgroup && (!namespaced || bounded == Bounded::ByController) {
+    if cgroup && (!namespaced || !draft.controlled.is_empty()) {
         draft.acts.push(Act::Cgroup);
     }
     if namespaced {
@@ -424,28 +417,19 @@ fn sockets(policy: &Policy, draft: &mut Draft) {
     }
 }
 
-/// Sets every limit that something here can hold. Says whether that takes a controller.
+/// Sets every limit that something here can hold.
 ///
 /// A default is set where it can be had for nothing; a limit that somebody wrote must hold.
-fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) -> Bounded {
+fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
     let controller = |name: &str| facts.cgroup.controllers.iter().any(|known| known == name);
-    let mut bounded = Bounded::ByProcess;
     let mut set = Vec::new();
     for (name, bound, origin) in bounds(policy) {
         let written = origin.layer() != Layer::BuiltIn;
-        let by_controller = match name {
-            LimitName::Memory => Some("memory"),
-            LimitName::Processes if !facts.process_limit.works() => Some("pids"),
-            LimitName::Cpu
-            | LimitName::FileSize
-            | LimitName::Files
-            | LimitName::Processes
-            | LimitName::Wall => None,
-        };
-        match by_controller {
+        let by_process = name == LimitName::Processes && facts.process_limit.works();
+        match name.controller().filter(|_| !by_process) {
             None => set.push((name, bound)),
             Some(wanted) if written && controller(wanted) => {
-                bounded = Bounded::ByController;
+                draft.controlled.push(name);
                 set.push((name, bound));
             }
             Some(wanted) if written => {
@@ -469,7 +453,6 @@ fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) -> Bounded {
     if !set.is_empty() {
         draft.acts.push(Act::Limits { bounds: set });
     }
-    bounded
 }
 
 fn need(feature: &Feature, policy: &Policy, rule: &str, draft: &mut Draft) {

@@ -233,7 +233,11 @@ fn a_session_is_tracked_by_the_strongest_there_is() {
         );
     }
     let partly = compile(&memory, &marked, "auto".parse().unwrap());
-    assert_eq!(partly.unbounded(), [LimitName::Memory]);
+    assert_eq!(partly.controlled(), []);
+    let held = compile(&memory, &full, "auto".parse().unwrap());
+    assert_eq!(held.controlled(), [LimitName::Memory]);
+    let held = compile(&processes, &root, "auto".parse().unwrap());
+    assert_eq!(held.controlled(), [LimitName::Processes]);
 }
 
 proptest! {

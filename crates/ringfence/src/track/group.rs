@@ -44,20 +44,22 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Finds the nearest one, from the group of this process upwards, that can bound a session by
-    /// all these controllers; if there is none, the nearest at all.
+    /// Finds the one, from the group of this process upwards, that can bound a session by most of
+    /// these controllers; of several the nearest.
     pub(crate) fn find(wanted: &[&str]) -> Result<Self, NoSite> {
         let (tree, own) = own_group()?;
-        let mut nearest: Option<Self> = None;
+        let mut best: Option<(usize, Self)> = None;
         let mut refusal = NoSite::NotOurs(Errno::ACCESS);
         for path in own.ancestors().take_while(|path| path.starts_with(&tree)) {
             match Self::at(path) {
                 Ok(site) => {
-                    let enough = wanted.iter().all(|name| site.has(name));
-                    if enough {
-                        return Ok(site);
+                    let held = wanted.iter().filter(|name| site.has(name)).count();
+                    if best.as_ref().is_none_or(|(most, _)| held > *most) {
+                        best = Some((held, site));
                     }
-                    nearest = nearest.or(Some(site));
+                    if held == wanted.len() {
+                        break;
+                    }
                 }
                 Err(errno) if path == own && errno != Errno::ACCESS && errno != Errno::ROFS => {
                     return Err(NoSite::Own(errno));
@@ -66,7 +68,7 @@ impl Site {
                 Err(_) => {}
             }
         }
-        nearest.ok_or(refusal)
+        best.map(|(_, site)| site).ok_or(refusal)
     }
 
     fn at(path: &Path) -> Result<Self, Errno> {
@@ -222,11 +224,7 @@ impl SessionGroup {
 
     /// Whether a limit can be held here.
     pub(crate) fn can_bound(&self, limit: LimitName) -> bool {
-        match limit {
-            LimitName::Memory => self.site.has("memory"),
-            LimitName::Processes => self.site.has("pids"),
-            _ => false,
-        }
+        limit.controller().is_some_and(|name| self.site.has(name))
     }
 
     /// Bounds all that will be in it.

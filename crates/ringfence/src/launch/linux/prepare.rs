@@ -203,8 +203,8 @@ pub(super) struct Gathered {
     bwrap: Option<Bwrap>,
     pub(super) group: Option<SessionGroup>,
     pub(super) entry: Option<Entry>,
-    /// The limits that nothing can hold for the whole session.
-    pub(super) unbounded: Vec<LimitName>,
+    /// The limits that the group must hold.
+    pub(super) controlled: Vec<LimitName>,
 }
 
 impl Gathered {
@@ -236,7 +236,7 @@ impl Gathered {
             bwrap: bwrap.transpose()?,
             group: None,
             entry,
-            unbounded: plan.unbounded(),
+            controlled: plan.controlled().to_vec(),
         })
     }
 
