@@ -17,6 +17,8 @@ use crate::settings::{Limit, NetworkMode, Tmp};
 
 /// From this version Landlock holds `truncate`, and so descriptors that are passed on.
 const ABI_TRUNCATE: u32 = 3;
+/// From this version Landlock tells sockets at a path that were made inside from all others.
+const ABI_UNIX_PATHS: u32 = 9;
 /// From this version Landlock keeps signals inside.
 const ABI_SCOPES: u32 = 6;
 /// A directory that is moved out of a bind mount while it is open kept wrong rights until this was
@@ -349,18 +351,21 @@ fn filter(
             return;
         }
     };
-    // A mount does not keep anybody from a socket, so the supervisor connects in the command's
-    // place. It needs a tree of the session's own to tell whose a socket is.
-    let unix = if ipc == SystemIpc::Own && facts.seccomp_listener.works() {
-        UnixSockets::Brokered
-    } else {
-        UnixSockets::Refused
+    // Without a tree of the session's own a supervisor could not tell whose anything is.
+    let asked = ipc == SystemIpc::Own && facts.seccomp_listener.works();
+    // A mount does not keep anybody from a socket. Landlock does, or else the supervisor connects in
+    // the command's place; where single hosts are reached, it does so for other families anyway.
+    let unix = match (facts.landlock.abi >= ABI_UNIX_PATHS, asked) {
+        (true, true) if policy.network().mode() == NetworkMode::Hosts => UnixSockets::Passed,
+        (true, _) => UnixSockets::Open,
+        (false, true) => UnixSockets::Brokered,
+        (false, false) => UnixSockets::Refused,
     };
     let names = draft
         .acts
         .iter()
         .any(|act| matches!(act, Act::Names { .. }));
-    if names && unix == UnixSockets::Refused {
+    if names && !asked {
         let Feature::Missing { why, fix } = &facts.seccomp_listener else {
             return;
         };
@@ -372,7 +377,7 @@ fn filter(
         );
     }
     draft.acts.push(Act::Seccomp(FilterSpec {
-        creating: if names && unix == UnixSockets::Brokered {
+        creating: if names && asked {
             Creating::Asked
         } else {
             Creating::Free

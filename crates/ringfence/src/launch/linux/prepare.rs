@@ -279,9 +279,7 @@ impl Gathered {
                     build.allow_reading(text.at.as_path())?;
                 }
             }
-            (Ready::Seccomp(_, inner), Act::Seccomp(spec))
-                if spec.unix == UnixSockets::Brokered =>
-            {
+            (Ready::Seccomp(_, inner), Act::Seccomp(spec)) if spec.asks() => {
                 let pair = sockets::pair().map_err(|errno| refused("open a socket", errno))?;
                 let (outer_end, inner_end) = pair;
                 *inner = Some(inner_end);
@@ -426,7 +424,11 @@ impl Prepared {
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
             let (broker, session) = broker(&socket, self.namespaces)?;
-            running.ask(broker.also(own));
+            let held =
+                running.plan.acts().iter().any(
+                    |act| matches!(act, Act::Seccomp(spec) if spec.unix == UnixSockets::Passed),
+                );
+            running.ask(broker.also(own).unix_held(held));
             running.session = Some(session);
         }
         let mut running = running.watching_names()?;
