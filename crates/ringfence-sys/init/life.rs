@@ -116,7 +116,7 @@ extern "C" fn become_command(life: &Life) -> u8 {
         None => Ok(()),
     };
     let clean = clean
-        .and_then(|()| calls::close_others_at_exec())
+        .and_then(|()| close_others_at_exec(orders))
         .and_then(|()| calls::set_mask(0));
     if let Err(errno) = clean {
         return life.fail(step, 0, errno);
@@ -142,6 +142,23 @@ extern "C" fn become_command(life: &Life) -> u8 {
         }
     }
     life.fail(step, wire::NO_PROGRAM, answer)
+}
+
+/// Has everything closed that is not for the command.
+fn close_others_at_exec(orders: &Orders) -> Result<(), Errno> {
+    match calls::close_others_at_exec() {
+        // The launcher has closed everything but what the orders name.
+        Err(calls::EINVAL) => [
+            Some(orders.failure),
+            Some(orders.end),
+            orders.timeline,
+            orders.terminal,
+        ]
+        .into_iter()
+        .flatten()
+        .try_for_each(calls::close_at_exec),
+        other => other,
+    }
 }
 
 /// Reaps and passes signals on until the command ends, or the supervisor does: then `None`.

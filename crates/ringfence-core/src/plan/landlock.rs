@@ -49,7 +49,7 @@ pub struct LandlockRule {
     pub found: Found,
 }
 
-/// What Landlock does about TCP.
+/// What Landlock does about TCP, and from version 10 about UDP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpRules {

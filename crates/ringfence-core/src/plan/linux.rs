@@ -17,6 +17,8 @@ use crate::settings::{Limit, NetworkMode, Tmp};
 
 /// From this version Landlock holds `truncate`, and so descriptors that are passed on.
 const ABI_TRUNCATE: u32 = 3;
+/// From this version Landlock tells sockets at a path that were made inside from all others.
+const ABI_UNIX_PATHS: u32 = 9;
 /// From this version Landlock keeps signals inside.
 const ABI_SCOPES: u32 = 6;
 /// A directory that is moved out of a bind mount while it is open kept wrong rights until this was
@@ -32,10 +34,10 @@ pub(super) fn compile(
     draft.acts.push(Act::Environment);
     draft.acts.push(Act::Descriptors);
     draft.acts.push(Act::Command);
-    let bounded = limits(policy, facts, draft);
+    limits(policy, facts, draft);
     if policy.only_tracks() {
         draft.acts.push(Act::Init);
-        draft.tracking = tracking(Engine::Track, bounded, facts, draft);
+        draft.tracking = tracking(Engine::Track, facts, draft);
         tmp_size(policy, Engine::Track, draft);
         return Engine::Track;
     }
@@ -53,7 +55,7 @@ pub(super) fn compile(
             "use `--engine auto`",
         ),
     }
-    draft.tracking = tracking(engine, bounded, facts, draft);
+    draft.tracking = tracking(engine, facts, draft);
     if draft.tracking == Tracking::Descent {
         draft.gap(
             policy,
@@ -68,21 +70,14 @@ pub(super) fn compile(
     engine
 }
 
-/// Whether a limit needs a controller to hold it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Bounded {
-    ByController,
-    ByProcess,
-}
-
 /// What finds every process of a session again, and a cgroup where that takes one.
 ///
 /// A pid namespace is a boundary of the kernel's as good as a cgroup, and costs nothing beside
 /// what a session needs anyway: there a cgroup is made only to carry a limit.
-fn tracking(engine: Engine, bounded: Bounded, facts: &HostFacts, draft: &mut Draft) -> Tracking {
+fn tracking(engine: Engine, facts: &HostFacts, draft: &mut Draft) -> Tracking {
     let namespaced = matches!(engine, Engine::Bwrap | Engine::Namespaces);
     let cgroup = facts.cgroup.own.works();
-    if cgroup && (!namespaced || bounded == Bounded::ByController) {
+    if cgroup && (!namespaced || !draft.controlled.is_empty()) {
         draft.acts.push(Act::Cgroup);
     }
     if namespaced {
@@ -356,18 +351,21 @@ fn filter(
             return;
         }
     };
-    // A mount does not keep anybody from a socket, so the supervisor connects in the command's
-    // place. It needs a tree of the session's own to tell whose a socket is.
-    let unix = if ipc == SystemIpc::Own && facts.seccomp_listener.works() {
-        UnixSockets::Brokered
-    } else {
-        UnixSockets::Refused
+    // Without a tree of the session's own a supervisor could not tell whose anything is.
+    let asked = ipc == SystemIpc::Own && facts.seccomp_listener.works();
+    // A mount does not keep anybody from a socket. Landlock does, or else the supervisor connects in
+    // the command's place; where single hosts are reached, it does so for other families anyway.
+    let unix = match (facts.landlock.abi >= ABI_UNIX_PATHS, asked) {
+        (true, true) if policy.network().mode() == NetworkMode::Hosts => UnixSockets::Passed,
+        (true, _) => UnixSockets::Open,
+        (false, true) => UnixSockets::Brokered,
+        (false, false) => UnixSockets::Refused,
     };
     let names = draft
         .acts
         .iter()
         .any(|act| matches!(act, Act::Names { .. }));
-    if names && unix == UnixSockets::Refused {
+    if names && !asked {
         let Feature::Missing { why, fix } = &facts.seccomp_listener else {
             return;
         };
@@ -379,7 +377,7 @@ fn filter(
         );
     }
     draft.acts.push(Act::Seccomp(FilterSpec {
-        creating: if names && unix == UnixSockets::Brokered {
+        creating: if names && asked {
             Creating::Asked
         } else {
             Creating::Free
@@ -424,28 +422,19 @@ fn sockets(policy: &Policy, draft: &mut Draft) {
     }
 }
 
-/// Sets every limit that something here can hold. Says whether that takes a controller.
+/// Sets every limit that something here can hold.
 ///
 /// A default is set where it can be had for nothing; a limit that somebody wrote must hold.
-fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) -> Bounded {
+fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
     let controller = |name: &str| facts.cgroup.controllers.iter().any(|known| known == name);
-    let mut bounded = Bounded::ByProcess;
     let mut set = Vec::new();
     for (name, bound, origin) in bounds(policy) {
         let written = origin.layer() != Layer::BuiltIn;
-        let by_controller = match name {
-            LimitName::Memory => Some("memory"),
-            LimitName::Processes if !facts.process_limit.works() => Some("pids"),
-            LimitName::Cpu
-            | LimitName::FileSize
-            | LimitName::Files
-            | LimitName::Processes
-            | LimitName::Wall => None,
-        };
-        match by_controller {
+        let by_process = name == LimitName::Processes && facts.process_limit.works();
+        match name.controller().filter(|_| !by_process) {
             None => set.push((name, bound)),
             Some(wanted) if written && controller(wanted) => {
-                bounded = Bounded::ByController;
+                draft.controlled.push(name);
                 set.push((name, bound));
             }
             Some(wanted) if written => {
@@ -469,7 +458,6 @@ fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) -> Bounded {
     if !set.is_empty() {
         draft.acts.push(Act::Limits { bounds: set });
     }
-    bounded
 }
 
 fn need(feature: &Feature, policy: &Policy, rule: &str, draft: &mut Draft) {

@@ -189,6 +189,8 @@ pub struct Plan {
     gaps: Vec<Gap>,
     tracking: Tracking,
     on_gap: OnGap,
+    #[serde(skip)]
+    controlled: Vec<LimitName>,
 }
 
 impl Plan {
@@ -207,13 +209,9 @@ impl Plan {
         &self.gaps
     }
 
-    /// The limits that somebody wrote and nothing here can hold for the whole session.
-    pub fn unbounded(&self) -> Vec<LimitName> {
-        let named = |name: &LimitName| {
-            let rule = name.rule();
-            self.gaps.iter().any(|gap| gap.rule == rule)
-        };
-        LimitName::ALL.into_iter().filter(named).collect()
+    /// The limits that only a controller of the session's cgroup holds, and one must.
+    pub fn controlled(&self) -> &[LimitName] {
+        &self.controlled
     }
 
     /// What finds every process of the session again.
@@ -260,6 +258,7 @@ pub fn compile(policy: &Policy, facts: &HostFacts, choice: EngineChoice) -> Plan
         gaps: draft.gaps,
         tracking: draft.tracking,
         on_gap: policy.on_gap().value,
+        controlled: draft.controlled,
     }
 }
 
@@ -269,6 +268,7 @@ struct Draft {
     acts: Vec<Act>,
     gaps: Vec<Gap>,
     tracking: Tracking,
+    controlled: Vec<LimitName>,
 }
 
 impl Draft {
@@ -376,15 +376,14 @@ impl fmt::Display for Act {
 }
 
 impl LimitName {
-    /// Every one.
-    pub const ALL: [Self; 6] = [
-        Self::Wall,
-        Self::Cpu,
-        Self::Processes,
-        Self::Memory,
-        Self::Files,
-        Self::FileSize,
-    ];
+    /// The cgroup controller that can hold it for a whole session.
+    pub fn controller(self) -> Option<&'static str> {
+        match self {
+            Self::Memory => Some("memory"),
+            Self::Processes => Some("pids"),
+            Self::Cpu | Self::FileSize | Self::Files | Self::Wall => None,
+        }
+    }
 
     /// The rule that it is, as a gap names it.
     fn rule(self) -> String {

@@ -189,8 +189,8 @@ pub(super) enum When {
     SetIdBits(SetIdBits),
     /// For this answer about debuggers.
     Tracing(Tracing),
-    /// For this answer about unix sockets.
-    Unix(UnixSockets),
+    /// For these answers about unix sockets.
+    Unix(&'static [UnixSockets]),
 }
 
 impl When {
@@ -207,7 +207,7 @@ impl When {
             Self::RouteQueries(choice) => choice == spec.route_queries,
             Self::SetIdBits(choice) => choice == spec.set_id_bits,
             Self::Tracing(choice) => choice == spec.tracing,
-            Self::Unix(choice) => choice == spec.unix,
+            Self::Unix(choices) => choices.contains(&spec.unix),
         }
     }
 }

@@ -33,6 +33,9 @@ const ICMPV6: u64 = 58;
 /// Where Landlock's port rules are what holds.
 const BY_PORT: When = When::Inet(&[InetSockets::TcpAndUdpPorts, InetSockets::TcpPorts]);
 
+/// Where something else than the filter keeps unix sockets of the host away.
+const BY_KERNEL: When = When::Unix(&[UnixSockets::Open, UnixSockets::Passed]);
+
 /// All rules about sockets.
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -56,7 +59,7 @@ pub(super) static RULES: &[Rule] = &[
             Verdict::Ask,
             "the address lies in memory; the supervisor decides on a copy and connects by it",
         ),
-        when: When::Unix(UnixSockets::Brokered),
+        when: When::Unix(&[UnixSockets::Brokered, UnixSockets::Passed]),
     },
     Rule {
         calls: &[Syscall::Listen],
@@ -85,13 +88,13 @@ static FAMILY: Look = Look {
             name: "AF_UNIX",
             then: Decision::Look(&UNIX_TYPE),
             values: &[AF_UNIX],
-            when: When::Unix(UnixSockets::Open),
+            when: BY_KERNEL,
         },
         Case {
             name: "AF_UNIX",
             then: Decision::Look(&BROKERED_TYPE),
             values: &[AF_UNIX],
-            when: When::Unix(UnixSockets::Brokered),
+            when: When::Unix(&[UnixSockets::Brokered]),
         },
         Case {
             name: "AF_UNIX",
@@ -100,7 +103,7 @@ static FAMILY: Look = Look {
                 "nothing here can keep it from the host's sockets; connected pairs work",
             ),
             values: &[AF_UNIX],
-            when: When::Unix(UnixSockets::Refused),
+            when: When::Unix(&[UnixSockets::Refused]),
         },
         Case {
             name: "AF_INET, AF_INET6",
@@ -273,7 +276,7 @@ static PAIR_TYPE: Look = Look {
             name: "SOCK_DGRAM",
             then: allow("what keeps the host's sockets away keeps them away from pairs too"),
             values: &[DGRAM],
-            when: When::Unix(UnixSockets::Open),
+            when: BY_KERNEL,
         },
     ],
     mask: TYPE,

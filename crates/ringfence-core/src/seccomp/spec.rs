@@ -69,6 +69,9 @@ pub enum UnixSockets {
     /// All types. Something else keeps ungranted sockets of the host out of reach: the mount view
     /// together with the network namespace or scope (abstract names), or Landlock from ABI 9.
     Open,
+    /// As `Open`; but every `connect` goes through the supervisor, for the sake of other families.
+    /// It lets those of unix sockets through.
+    Passed,
     /// None, and no datagram pair either: one end of it could be pointed at any socket of the host.
     Refused,
 }
@@ -193,6 +196,12 @@ pub struct FilterSpec {
 }
 
 impl FilterSpec {
+    /// Whether a supervisor has to answer some of the calls.
+    pub const fn asks(self) -> bool {
+        matches!(self.creating, Creating::Asked)
+            || matches!(self.unix, UnixSockets::Brokered | UnixSockets::Passed)
+    }
+
     /// Refuses whatever a choice can refuse. Open single fields from here.
     pub const fn strictest(arch: Arch) -> Self {
         Self {

@@ -6,6 +6,7 @@ use ringfence_core::origin::Layer;
 use ringfence_core::plan::{
     Act, EngineChoice, Feature, HostFacts, LimitName, Plan, Tracking, compile,
 };
+use ringfence_core::seccomp::UnixSockets;
 use ringfence_core::settings::{Kind, Preset, Settings, Word};
 
 use crate::random;
@@ -233,7 +234,73 @@ fn a_session_is_tracked_by_the_strongest_there_is() {
         );
     }
     let partly = compile(&memory, &marked, "auto".parse().unwrap());
-    assert_eq!(partly.unbounded(), [LimitName::Memory]);
+    assert_eq!(partly.controlled(), []);
+    let held = compile(&memory, &full, "auto".parse().unwrap());
+    assert_eq!(held.controlled(), [LimitName::Memory]);
+    let held = compile(&processes, &root, "auto".parse().unwrap());
+    assert_eq!(held.controlled(), [LimitName::Processes]);
+}
+
+/// From Landlock 9 the kernel tells the session's own unix sockets from all others.
+#[test]
+fn unix_sockets_are_left_to_a_kernel_that_can_tell() {
+    let world = World::linux();
+    let mut asking = HostFacts::named("linux-6.18").unwrap();
+    let mut deaf = asking.clone();
+    deaf.seccomp_listener = Feature::Missing {
+        why: "why".to_owned(),
+        fix: "fix".to_owned(),
+    };
+    let agent = world.tool("{}");
+    let hosts = world.tool(r#"{ "network": { "hosts": ["example.org"] } }"#);
+    for (policy, engine, older, newer, newer_deaf) in [
+        (
+            &agent,
+            "auto",
+            UnixSockets::Brokered,
+            UnixSockets::Open,
+            UnixSockets::Open,
+        ),
+        (
+            &hosts,
+            "auto",
+            UnixSockets::Brokered,
+            UnixSockets::Passed,
+            UnixSockets::Open,
+        ),
+        (
+            &agent,
+            "landlock",
+            UnixSockets::Refused,
+            UnixSockets::Open,
+            UnixSockets::Open,
+        ),
+    ] {
+        let unix = |facts: &HostFacts| {
+            let plan = compile(policy, facts, engine.parse().unwrap());
+            let filter = plan.acts().iter().find_map(|act| {
+                if let Act::Seccomp(spec) = act {
+                    Some(spec.unix)
+                } else {
+                    None
+                }
+            });
+            filter.unwrap()
+        };
+        for abi in [8, 9, 10] {
+            (asking.landlock.abi, deaf.landlock.abi) = (abi, abi);
+            let expected = if abi < 9 {
+                [older, UnixSockets::Refused]
+            } else {
+                [newer, newer_deaf]
+            };
+            assert_eq!(
+                [unix(&asking), unix(&deaf)],
+                expected,
+                "{engine}, Landlock {abi}"
+            );
+        }
+    }
 }
 
 proptest! {

@@ -4,9 +4,10 @@
 //! these functions want a [`Subject`]: values of the caller that own descriptors are never
 //! used again in a child.
 
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::fs::{Mode, OFlags, RawDir, open};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
 use super::raw;
@@ -34,10 +35,48 @@ pub fn close_between(_subject: &Subject, first: u32, last: u32) -> Result<(), Er
 ///
 /// # Errors
 ///
-/// [`Errno::INVAL`] before Linux 5.11.
+/// Before Linux 5.11 those of listing `/proc/self/fd`, where the open ones are looked up.
 pub fn close_from_at_exec(_subject: &Subject, first: u32) -> Result<(), Errno> {
     const CLOSE_RANGE_CLOEXEC: usize = 4;
-    close_range(first, u32::MAX, CLOSE_RANGE_CLOEXEC)
+    match close_range(first, u32::MAX, CLOSE_RANGE_CLOEXEC) {
+        // Linux 5.9 and 5.10 have the call and do not know the flag.
+        Err(Errno::INVAL) => mark_one_by_one(first),
+        other => other,
+    }
+}
+
+fn mark_one_by_one(first: u32) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = open(c"/proc/self/fd", flags, Mode::empty())?;
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(&listed, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let name = entry?;
+        // The two names that are not numbers are the directory itself and the one above.
+        let number = name
+            .file_name()
+            .to_str()
+            .ok()
+            .and_then(|name| name.parse().ok());
+        if let Some(number) = number.filter(|number| *number >= first) {
+            mark(number)?;
+        }
+    }
+    Ok(())
+}
+
+fn mark(number: u32) -> Result<(), Errno> {
+    let words = [
+        number as usize,
+        raw::int_word(libc::F_SETFD),
+        raw::int_word(libc::FD_CLOEXEC),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: takes integers only. Nothing is closed before an exec, after which no value of this
+    // process is left that could use the descriptor.
+    unsafe { raw::call(libc::SYS_fcntl, words) }.map(|_zero| ())
 }
 
 fn close_range(first: u32, last: u32, flags: usize) -> Result<(), Errno> {
@@ -129,4 +168,26 @@ pub fn place_standard(subject: &Subject, streams: [BorrowedFd<'_>; 3]) -> Result
         place(subject, stream.as_fd(), number)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::fcntl_getfd;
+
+    /// Linux 5.10 has no better way; tests/kernels/run goes it there.
+    #[test]
+    fn without_the_flag_each_descriptor_is_marked() {
+        // Far from those that other tests hold at this moment.
+        const FAR: RawFd = 700;
+        let null = open(c"/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
+        let [below, above] = [FAR, FAR + 50].map(|number| {
+            let copy = fcntl_dupfd_cloexec(&null, number).unwrap();
+            fcntl_setfd(&copy, FdFlags::empty()).unwrap();
+            copy
+        });
+        mark_one_by_one(above.as_raw_fd().unsigned_abs()).unwrap();
+        assert_eq!(fcntl_getfd(&above), Ok(FdFlags::CLOEXEC));
+        assert_eq!(fcntl_getfd(&below), Ok(FdFlags::empty()));
+    }
 }

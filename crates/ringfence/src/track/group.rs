@@ -234,11 +234,7 @@ impl SessionGroup {
 
     /// Whether a limit can be held here.
     pub(crate) fn can_bound(&self, limit: LimitName) -> bool {
-        match limit {
-            LimitName::Memory => self.site.has("memory"),
-            LimitName::Processes => self.site.has("pids"),
-            _ => false,
-        }
+        limit.controller().is_some_and(|name| self.site.has(name))
     }
 
     /// Bounds all that will be in it.

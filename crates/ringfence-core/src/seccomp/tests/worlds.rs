@@ -68,6 +68,7 @@ pub(super) fn every_spec() -> Vec<FilterSpec> {
         [
             UnixSockets::Brokered,
             UnixSockets::Open,
+            UnixSockets::Passed,
             UnixSockets::Refused,
         ]
         .map(|unix| FilterSpec { unix, ..spec })

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +24,9 @@ pub(super) fn perform(name: &str, arguments: Arguments<'_>) -> Option<Answer> {
         "unix-pair" => pair(Path::new(&arguments[0]), SocketType::DGRAM),
         "unix-stream-pair" => pair(Path::new(&arguments[0]), SocketType::STREAM),
         "unix-listen" => done(UnixListener::bind(Path::new(&arguments[0]))),
+        "unix-serve-itself" => unix_serve_itself(Path::new(&arguments[0])),
+        "unix-datagram-itself" => unix_datagram_itself(Path::new(&arguments[0])),
+        "unix-serve-for" => unix_serve_for(Path::new(&arguments[0]), number(arguments, 1)),
         "abstract" => {
             let address = SocketAddr::from_abstract_name(text(arguments, 0)).unwrap();
             done(UnixStream::connect_addr(&address))
@@ -155,6 +159,33 @@ fn serve_itself() -> Answer {
     Write::write_all(&mut accepted, b"hello")?;
     let mut hello = [0; 5];
     done(client.read_exact(&mut hello))
+}
+
+/// The same at a path.
+fn unix_serve_itself(path: &Path) -> Answer {
+    let server = UnixListener::bind(path)?;
+    let mut client = UnixStream::connect(path)?;
+    let (mut accepted, _from) = server.accept()?;
+    accepted.write_all(b"hello")?;
+    let mut hello = [0; 5];
+    done(client.read_exact(&mut hello))
+}
+
+/// A datagram to itself, by path.
+fn unix_datagram_itself(path: &Path) -> Answer {
+    let server = UnixDatagram::bind(path)?;
+    UnixDatagram::unbound()?.send_to(b"hello", path)?;
+    let mut hello = [0; 5];
+    done(server.recv(&mut hello))
+}
+
+/// Listens at a path for so many milliseconds, open to everybody.
+fn unix_serve_for(path: &Path, milliseconds: u64) -> Answer {
+    let server = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
+    let _thread = std::thread::spawn(move || server.incoming().flatten().for_each(drop));
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    Ok(None)
 }
 
 /// Listens for so many milliseconds; says how many came.

@@ -213,7 +213,7 @@ impl LandlockBuild {
         let handled = Handled {
             fs: AccessFs::of_abi(plan.abi),
             net: match plan.tcp {
-                TcpRules::Refused => AccessNet::BIND_TCP | AccessNet::CONNECT_TCP,
+                TcpRules::Refused => AccessNet::of_abi(plan.abi),
                 TcpRules::Unhandled => AccessNet::empty(),
             },
             scope: match plan.scopes {

@@ -1,6 +1,6 @@
 //! The cgroup of a session, and the limits that it or the kernel's own bounds hold.
 
-use ringfence_core::plan::{Act, Engine, LimitName, Plan, Step};
+use ringfence_core::plan::{Act, LimitName, Plan, Step};
 use ringfence_sys::Errno;
 use ringfence_sys::process::{Limit, LimitedResource};
 
@@ -54,7 +54,12 @@ impl Gathered {
             object: None,
             source: errno.into(),
         };
-        let site = Site::find(self.engine_needs()).map_err(|none| match none {
+        let needed: Vec<&str> = self
+            .controlled
+            .iter()
+            .filter_map(|name| name.controller())
+            .collect();
+        let site = Site::find(&needed).map_err(|none| match none {
             NoSite::NoTree => failed(Errno::NODEV),
             NoSite::Own(errno) | NoSite::NotOurs(errno) => failed(errno),
         })?;
@@ -71,15 +76,6 @@ impl Gathered {
         Ok(group)
     }
 
-    /// Which controllers a group should have, if any can be had.
-    fn engine_needs(&self) -> &'static [&'static str] {
-        match self.engine {
-            // Only limits make these ask for a group at all.
-            Engine::Bwrap | Engine::Namespaces => &["memory", "pids"],
-            _ => &[],
-        }
-    }
-
     pub(super) fn limits(&mut self, bounds: &[(LimitName, u64)]) -> Result<(), LaunchError> {
         let mut limits = Vec::new();
         for (name, bound) in bounds {
@@ -89,7 +85,7 @@ impl Gathered {
             } else if let Some(group) = group {
                 let set = group.bound(*name, *bound);
                 set.map_err(|errno| refused(&format!("set the limit {name}"), errno))?;
-            } else if *name == LimitName::Memory && !self.unbounded.contains(name) {
+            } else if self.controlled.contains(name) {
                 // The plan counts on a controller that is not here after all.
                 return Err(LaunchError::Act {
                     step: StepName(Step::Cgroup),

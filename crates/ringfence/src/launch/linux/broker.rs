@@ -10,6 +10,10 @@
 //! outside can reach, or if it has an abstract name in the session's own network namespace. Every
 //! other family is held by that namespace, or the policy allows all of it. Where that namespace has
 //! a gate, a connection to a host outside is made to the gate instead.
+//!
+//! From Landlock 9 the kernel itself tells the session's own unix sockets from all others. Then the
+//! filter asks only for the sake of a gate, and the calls on unix sockets are let through: whatever
+//! becomes of their arguments meanwhile, they reach nothing that is not inside.
 
 use std::cell::{Ref, RefCell};
 use std::ffi::{CStr, CString};
@@ -56,6 +60,8 @@ pub(super) struct Broker {
 struct Shared {
     listener: Listener,
     network: NetworkNamespace,
+    /// Whether the kernel keeps unix sockets of the host away.
+    unix_held: bool,
     /// File systems that only the session has, besides the one of its `/dev`.
     private: Vec<(u32, u32)>,
     /// Where connections out of the session's own network go, if there is a way.
@@ -99,6 +105,7 @@ impl Broker {
             shared: Arc::new(Shared {
                 listener,
                 network,
+                unix_held: false,
                 private: Vec::new(),
                 carrier: None,
                 waiting: AtomicUsize::new(0),
@@ -114,6 +121,14 @@ impl Broker {
         // Nobody else holds it before the first call was answered.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.private = private;
+        }
+        self
+    }
+
+    /// Leaves unix sockets to the kernel, if it keeps those of the host away.
+    pub(super) fn unix_held(mut self, held: bool) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.unix_held = held;
         }
         self
     }
@@ -168,7 +183,10 @@ impl Broker {
         }
         match shared.decide(&call) {
             Err(errno) => shared.answer(call.id, Err(errno)),
-            Ok(connection) => shared.make(connection),
+            Ok(Some(connection)) => shared.make(connection),
+            Ok(None) => {
+                let _ = shared.listener.answer(call.id, Answer::Continue);
+            }
         }
     }
 }
@@ -188,7 +206,8 @@ impl Shared {
         let _ = self.listener.answer(id, answer);
     }
 
-    fn decide(&self, call: &Notification) -> Result<Connection, Errno> {
+    /// The connection to make; none for a call that the kernel may carry out as it is.
+    fn decide(&self, call: &Notification) -> Result<Option<Connection>, Errno> {
         let [descriptor, address, length, ..] = call.arguments;
         let thread = i32::try_from(call.pid).ok().and_then(Pid::from_raw);
         let thread = thread.ok_or(Errno::PERM)?;
@@ -210,16 +229,19 @@ impl Shared {
         };
         let descriptor = i32::try_from(descriptor).map_err(|_| Errno::BADF)?;
         let socket = pidfd_getfd(&pidfd, descriptor, PidfdGetfdFlags::empty())?;
+        if self.unix_held && sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX) {
+            return Ok(None);
+        }
         let target = self.target(thread, &socket, address_copy)?;
         // Until here the number of the thread may have been somebody else's.
         if !self.listener.still_waits(call.id)? {
             return Err(Errno::PERM);
         }
-        Ok(Connection {
+        Ok(Some(Connection {
             id: call.id,
             socket,
             target,
-        })
+        }))
     }
 
     fn target(&self, thread: Pid, socket: &OwnedFd, address: &[u8]) -> Result<Target, Errno> {

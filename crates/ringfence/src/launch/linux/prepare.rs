@@ -220,8 +220,8 @@ pub(super) struct Gathered {
     bwrap: Option<Bwrap>,
     pub(super) group: Option<SessionGroup>,
     pub(super) entry: Option<Entry>,
-    /// The limits that nothing can hold for the whole session.
-    pub(super) unbounded: Vec<LimitName>,
+    /// The limits that the group must hold.
+    pub(super) controlled: Vec<LimitName>,
     /// What was held when somebody granted it.
     granted: Arc<[Captured]>,
 }
@@ -256,7 +256,7 @@ impl Gathered {
             bwrap: bwrap.transpose()?,
             group: None,
             entry,
-            unbounded: plan.unbounded(),
+            controlled: plan.controlled().to_vec(),
             granted: Arc::clone(&options.granted),
         })
     }
@@ -300,9 +300,7 @@ impl Gathered {
                     build.allow_reading(text.at.as_path())?;
                 }
             }
-            (Ready::Seccomp(_, inner), Act::Seccomp(spec))
-                if spec.unix == UnixSockets::Brokered =>
-            {
+            (Ready::Seccomp(_, inner), Act::Seccomp(spec)) if spec.asks() => {
                 let pair = sockets::pair().map_err(|errno| refused("open a socket", errno))?;
                 let (outer_end, inner_end) = pair;
                 *inner = Some(inner_end);
@@ -394,7 +392,11 @@ impl Prepared {
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
             let (broker, session) = broker(&socket, self.namespaces)?;
-            running.ask(broker.also(own_filesystems));
+            let held =
+                running.plan.acts().iter().any(
+                    |act| matches!(act, Act::Seccomp(spec) if spec.unix == UnixSockets::Passed),
+                );
+            running.ask(broker.also(own_filesystems).unix_held(held));
             running.session = Some(session);
         }
         let mut running = running.watching_names()?;
