@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ringfence_core::plan::{Engine, Tracking};
+use ringfence_core::policy::lists;
 use ringfence_core::text::{escape_json, printable_path};
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -125,11 +126,16 @@ impl Denial {
     /// A protected name that somebody inside tried to make.
     pub fn of_name(path: &Path) -> Self {
         let target = printable_path(path);
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        let fix = if name == ".git" {
-            "--git full".to_owned()
-        } else {
-            format!("--allow-protected {}", printable_path(Path::new(name)))
+        let git = path.components().any(|part| part.as_os_str() == ".git");
+        let listed = lists::PROTECTED.iter().map(|(name, _)| name);
+        let listed = listed
+            .filter(|name| path.ends_with(name))
+            .max_by_key(|name| name.len());
+        let fix = match listed {
+            _ if git => "--git full".to_owned(),
+            Some(name) => format!("--allow-protected {name}"),
+            // A name of somebody's own, or one that git would obey.
+            None => format!("ringfence explain {target}"),
         };
         Self {
             what: Denied::Name,
@@ -470,6 +476,22 @@ mod tests {
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
+    }
+
+    #[test]
+    fn the_fix_for_a_name_is_the_flag_that_takes_it() {
+        for (path, fix) in [
+            ("/p/.vscode", "--allow-protected .vscode"),
+            (
+                "/p/.cargo/config.toml",
+                "--allow-protected .cargo/config.toml",
+            ),
+            ("/p/.git", "--git full"),
+            ("/p/sub/.git/hooks/pre-commit", "--git full"),
+            ("/p/own-name", "ringfence explain /p/own-name"),
+        ] {
+            assert_eq!(Denial::of_name(Path::new(path)).fix, fix, "{path}");
+        }
     }
 
     #[test]

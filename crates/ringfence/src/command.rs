@@ -121,7 +121,21 @@ enum Inherit {
     Variables,
 }
 
-/// What a command printed, and how it ended.
+/// What a command printed, and how it ended; see [`Command::output`].
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::{Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::agent("."))?;
+/// let output = sandbox.command("ls").keep(1000).output()?;
+/// let text = String::from_utf8_lossy(&output.stdout);
+/// println!("{text}{}", if output.truncated { "and more" } else { "" });
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Output {

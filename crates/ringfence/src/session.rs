@@ -140,6 +140,17 @@ impl Running {
     }
 
     /// Sends a signal to the command.
+    ///
+    /// ```no_run
+    /// # use ringfence::{Policy, Sandbox, Signal};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let mut session = sandbox.command("sleep").arg("1000").spawn()?;
+    /// session.signal(Signal::INT);
+    /// println!("{:?}", session.wait()?.cause);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn signal(&self, signal: Signal) {
         self.served.signal(signal);
     }
@@ -275,6 +286,25 @@ impl Iterator for Events<'_> {
 
 /// The outer end of a session's own terminal: what is written to it is typed, and what is read from
 /// it is shown. Reading ends when the session does.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::io::{Read, Write};
+/// use ringfence::{Policy, Sandbox, Size};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::terminal("."))?;
+/// let mut session = sandbox.command("sh").pty(Size::default()).spawn()?;
+/// if let Some(mut terminal) = session.terminal.take() {
+///     terminal.write_all(b"stty size; exit\n")?;
+///     terminal.resize(Size { rows: 50, columns: 132 })?;
+///     let mut shown = String::new();
+///     terminal.read_to_string(&mut shown)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Terminal(File);
 

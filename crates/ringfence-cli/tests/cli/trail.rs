@@ -50,6 +50,53 @@ fn a_limit_that_ends_a_command_is_named() {
     });
 }
 
+/// Where a controller can hold it, a limit on memory ends the whole session and is its cause; where
+/// none can, nothing is started.
+#[test]
+fn a_limit_on_memory_holds_or_is_refused() {
+    for_each_user(|stage| {
+        let path = stage.world.home().join("report.json");
+        let mark = format!("{}.75", 7_000_000 + std::process::id());
+        // Somebody in the background does not survive either.
+        let script =
+            format!("setsid sleep {mark} & python3 -c 'len(bytearray(512 << 20))'; echo on");
+        let ran = stage.run(&[
+            "run",
+            "--report",
+            path.to_str().unwrap(),
+            "--limit",
+            "memory=64MiB",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ]);
+        let report = fs::read_to_string(&path).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        if ran.code == Some(125) {
+            let promised = std::env::var("RINGFENCE_MUST_HAVE").unwrap_or_default();
+            assert!(!promised.split(',').any(|each| each == "memory-controller"));
+            assert_eq!(report["cause"], "refused");
+            let fix = "delegate the cgroup controller `memory`";
+            assert!(ran.errors.contains(fix), "{}", ran.errors);
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                b"NOT RUN, it needs the memory controller: the limit was refused instead\n",
+            );
+            return;
+        }
+        assert_eq!(ran.code, Some(137), "{}{}", ran.out, ran.errors);
+        assert_eq!(ran.out, "", "the session ends whole");
+        assert_eq!(
+            (&report["cause"], &report["limit"]),
+            (&"limit".into(), &"memory".into())
+        );
+        let left = fs::read_dir("/proc").unwrap().flatten();
+        let mut left = left.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        assert!(!left.any(|line| String::from_utf8_lossy(&line).contains(&mark)));
+    });
+}
+
 #[test]
 fn what_happens_is_written_down() {
     for_each_user(|stage| {

@@ -307,6 +307,12 @@ impl Terminal {
         self.child.id()
     }
 
+    /// Kills the program, or whatever is about to become it.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// The number of the program itself: `setsid` starts it as its child if it leads a group.
     pub(crate) fn program(&self) -> u32 {
         let children = children(self.process(), "ringfence");
@@ -352,6 +358,12 @@ pub(crate) fn children(parent: u32, name: &str) -> Vec<u32> {
     numbers
         .filter(|process| alive(*process) == Some((name.to_owned(), parent)))
         .collect()
+}
+
+/// Says something to whoever runs the tests.
+pub(crate) fn say(text: &str) {
+    // Whoever does not listen misses nothing that counts.
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Sends a signal to a process, or to a whole group if the number is negative.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::driver::{
-    Terminal, World, children, for_each_user, is_alive, kill, processes_with, until,
+    Terminal, World, children, for_each_user, is_alive, kill, processes_with, say, until,
 };
 use crate::ends::mark;
 
@@ -51,6 +51,49 @@ fn a_killed_supervisor_leaves_the_terminal_as_it_was() {
             until("the guardian is gone", SOON, || !is_alive(guardian));
             until("everything is gone", SOON, || processes_with(&mark) == 0);
         }
+    });
+}
+
+/// Killed at points nobody chose, from before the terminal is taken until it is given back.
+#[test]
+fn a_supervisor_killed_anywhere_leaves_the_terminal_as_it_was() {
+    const ROUNDS: u64 = 60;
+    for_each_user(|world| {
+        let plain = world.ringfence(&["--version"]).modes();
+        let mut random = u64::from(std::process::id()) | 1;
+        let seed = random;
+        let (mut early, mut late, mut over) = (0, 0, 0);
+        for round in 0..ROUNDS {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let mark = mark();
+            // Some of them end by themselves about then.
+            let rest = if round % 3 == 0 { "exit" } else { "sleep" };
+            let script = format!("printf '\\033[?1049hre''ady'; {rest} {mark}");
+            let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", &script]);
+            std::thread::sleep(Duration::from_micros(random % 120_000));
+            terminal.kill();
+            let what = format!("round {round}, seed {seed}");
+            until(&what, SOON, || terminal.modes() == plain);
+            until(&what, SOON, || processes_with(&mark) == 0);
+            let shown = terminal.rest(Duration::from_millis(20));
+            let shown = String::from_utf8_lossy(&shown).into_owned();
+            match (shown.contains("ready"), shown.contains("\x1b[?1049l")) {
+                (false, _) => early += 1,
+                (true, true) => late += 1,
+                // The guardian may be about to say it.
+                (true, false) => {
+                    terminal.expect("\x1b[?1049l");
+                    over += 1;
+                }
+            }
+        }
+        say(&format!(
+            "killed {ROUNDS} times (seed {seed}): {early} before the command wrote, {} after",
+            late + over
+        ));
+        assert!(late + over > 0, "never after");
     });
 }
 

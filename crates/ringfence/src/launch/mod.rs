@@ -75,6 +75,17 @@ pub struct Command {
 }
 
 /// How a session ended.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::Cause;
+///
+/// assert_eq!(Cause::Exited { status: 3 }.exit_status(), 3);
+/// assert_eq!(Cause::WallTime.exit_status(), 124);
+/// assert_eq!(Cause::Killed { signal: 9 }.exit_status(), 137);
+/// assert_eq!(Cause::WallTime.limit().map(|limit| limit.to_string()).as_deref(), Some("wall"));
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "cause")]
 #[non_exhaustive]
@@ -129,6 +140,21 @@ impl Cause {
 }
 
 /// How a session ended, and what happened in it; [`crate::report`] has it as JSON.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::{Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let report = Sandbox::new(Policy::agent("."))?.command("make").status()?;
+/// for denial in &report.denials {
+///     println!("{} was denied {} times: {}", denial.target, denial.count, denial.fix);
+/// }
+/// assert!(report.is_fully_enforced());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What held the walls up.
