@@ -218,7 +218,9 @@ fn act(subject: &Subject, scene: &mut Scene) -> u8 {
     // The program begins as from a shell: a process that was just born has every signal blocked.
     signals::reset(subject).unwrap();
     let status = scene.command.status().unwrap();
-    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
     u8::try_from(code.unwrap()).unwrap()
 }
 
