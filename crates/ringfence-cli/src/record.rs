@@ -218,7 +218,10 @@ impl Record {
             command: command.to_vec(),
             #[cfg(target_os = "linux")]
             sessions: scene.surroundings.sessions(),
-            ..About::default()
+            #[cfg(target_os = "linux")]
+            session: String::new(),
+            #[cfg(target_os = "linux")]
+            name: String::new(),
         };
         let mut pages = self.journal.pages();
         pages.trail = scene.surroundings.state.as_deref().map(Trail::below);

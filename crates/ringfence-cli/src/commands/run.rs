@@ -12,7 +12,8 @@ use ringfence::launch::{
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::{Feature, Plan, Tracking, compile};
+use ringfence_core::origin::Layer;
+use ringfence_core::plan::{Feature, Gap, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 
@@ -210,6 +211,12 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             Err(Stopped::Refused(exit)) => return Err(exit),
             Err(Stopped::Unmade(why)) => why,
         };
+        // Whoever is asked can be waited for in vain, and then we must be ended as any program.
+        #[cfg(target_os = "linux")]
+        if let Err(error) = Signals::give_back() {
+            complain(&format!("signals cannot be given back: {error}"), None);
+            return Err(Exit::Refused);
+        }
         match fallback.choose(&unmade, policy)? {
             Choice::Retry => {}
             Choice::Without(policy) => bare = Some(policy),
@@ -291,7 +298,15 @@ fn launch(
         }
         if !planned.plan().may_launch() {
             record.because("this host cannot enforce the policy");
-            return Err(Stopped::Unmade(refuse(&planned)));
+            let why = refuse(&planned);
+            let project = |gap: &Gap| gap.origin.layer() == Layer::Project;
+            if planned.plan().gaps().iter().all(project) {
+                // Or a project could have commands run without a sandbox by asking for too much.
+                let what = "the project's own settings are all that stands in the way, which is no reason to go without a sandbox";
+                complain(what, Some("change them, or see `ringfence explain --plan`"));
+                return Err(Stopped::Refused(Exit::Refused));
+            }
+            return Err(Stopped::Unmade(why));
         }
         if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);

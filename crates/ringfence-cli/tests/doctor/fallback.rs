@@ -236,6 +236,56 @@ fn settings_and_flags_forbid_it() {
     }
 }
 
+/// A project that asks for more than the host can do does not get less: where nothing but its own
+/// file stands in the way, the command runs in the sandbox or not at all.
+#[test]
+fn a_project_cannot_bring_it_about() {
+    for who in everybody() {
+        let world = World::new(who);
+        let yes = answering(&world, "once");
+        let add = ["grants", "add", "--fallback", "--thread", "t"];
+        assert_eq!(world.run(Around::Nothing, &add).code, 0);
+        let settings = world.project().join(".ringfence");
+        fs::create_dir(&settings).unwrap();
+        for limit in [
+            r#"{"limits":{"memory":"64GiB"}}"#,
+            r#"{"limits":{"processes":9999}}"#,
+        ] {
+            fs::write(settings.join("settings.json"), limit).unwrap();
+            for flags in [&["--thread", "t"][..], &["--approve-cmd", &yes]] {
+                let ran = touch(&world, Around::Nothing, flags);
+                assert_ne!(ran.code, 0, "{limit}: {ran:?}");
+                assert!(!made(&world), "{limit}");
+            }
+        }
+        assert!(questions(&world).is_empty());
+        // The answer that was kept is one: without the file it counts where it should.
+        fs::remove_dir_all(&settings).unwrap();
+        let ran = touch(&world, Around::NamespacesOff, &["--thread", "t"]);
+        assert_eq!((ran.code, made(&world)), (0, true), "{ran:?}");
+    }
+}
+
+/// Whoever asks can be ended while somebody thinks about it, even after a launch that failed half-way.
+#[test]
+fn it_can_be_ended_while_somebody_is_asked() {
+    for who in everybody() {
+        for around in [Around::NamespacesOff, Around::PivotRefused] {
+            let world = World::new(who);
+            let yes = answering(&world, "once");
+            let alive = world.project().join("alive");
+            let line = format!(
+                "kill -TERM $PPID; sleep 0.5; kill -0 $PPID 2>/dev/null && : > {}; {yes}",
+                alive.display()
+            );
+            let ran = touch(&world, around, &["--approve-cmd", &line]);
+            assert_eq!(ran.code, 143, "{around:?}: {ran:?}");
+            assert!(!made(&world), "{around:?}: {ran:?}");
+            assert!(!there(&alive), "{around:?}: it was not ended");
+        }
+    }
+}
+
 /// A yes is for the command that was shown.
 #[test]
 fn what_changes_while_somebody_is_asked_is_asked_again() {

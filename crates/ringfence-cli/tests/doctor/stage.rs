@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -15,7 +16,7 @@ use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::seccomp::{self, Load, SockFilter};
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::Ended;
-use ringfence_sys::{Subject, process};
+use ringfence_sys::{Subject, process, signals};
 
 /// A uid that owns nothing on any machine.
 const PLAIN: u32 = 54_321;
@@ -214,8 +215,13 @@ fn act(subject: &Subject, scene: &mut Scene) -> u8 {
         process::set_dumpable(subject, process::Dumpable::Yes).unwrap();
     }
     let _kept = arrange(subject, scene.around);
+    // The program begins as from a shell: a process that was just born has every signal blocked.
+    signals::reset(subject).unwrap();
     let status = scene.command.status().unwrap();
-    u8::try_from(status.code().unwrap()).unwrap()
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    u8::try_from(code.unwrap()).unwrap()
 }
 
 /// Changes what is around the calling process; what is returned must live as long as it should.

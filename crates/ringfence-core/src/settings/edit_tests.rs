@@ -243,4 +243,29 @@ proptest! {
         prop_assert_eq!(rebuilt, after);
         prop_assert!(adding || made.is_empty());
     }
+
+    #[test]
+    fn a_key_is_set_and_taken_away_and_nothing_else_changes(text in pieces()) {
+        const KEY: [&str; 3] = ["agent", "sandbox_permissions", "allow_all_hosts"];
+        let set = edited(&text, &KEY, &Change::Set("true")).unwrap();
+        let mut expected = value(&text);
+        let mut at = &mut expected;
+        for name in KEY {
+            if at.is_null() {
+                *at = serde_json::json!({});
+            }
+            at = &mut at[name];
+        }
+        *at = true.into();
+        prop_assert_eq!(value(&set), expected.clone(), "{:?} -> {:?}", text, set);
+        prop_assert_eq!(comments(&set), comments(&text), "{:?} -> {:?}", text, set);
+        prop_assert_eq!(edited(&set, &KEY, &Change::Set("true")).unwrap(), set.clone());
+
+        let unset = edited(&set, &KEY, &Change::Unset).unwrap();
+        let inner = expected.pointer_mut("/agent/sandbox_permissions").unwrap();
+        inner.as_object_mut().unwrap().remove("allow_all_hosts");
+        prop_assert_eq!(value(&unset), expected, "{:?} -> {:?}", set, unset);
+        prop_assert_eq!(comments(&unset), comments(&text), "{:?} -> {:?}", set, unset);
+        prop_assert_eq!(edited(&unset, &KEY, &Change::Unset).unwrap(), unset);
+    }
 }

@@ -2,11 +2,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 
 use ringfence_sys::Signal;
 use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 
 use super::running::Running;
+
+/// What was blocked before anybody listened.
+static BEFORE: OnceLock<Mask> = OnceLock::new();
 
 /// Signals that a program whose whole purpose is one session passes on to it.
 #[derive(Debug)]
@@ -33,8 +37,20 @@ impl Signals {
         for signal in Self::PASSED_ON {
             mask = mask.with(signal.as_raw());
         }
-        mask.block()?;
+        let before = mask.block()?;
+        BEFORE.get_or_init(|| before);
         Ok(Self(SignalFd::new(mask)?))
+    }
+
+    /// Lets them do to the calling thread what they did before anybody listened: for whoever started
+    /// nothing after all, and goes on without a session that could be told.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn give_back() -> io::Result<()> {
+        let before = BEFORE.get().copied();
+        Ok(before.map_or(Ok(()), Mask::restore)?)
     }
 
     /// Passes on what has arrived. Says which signal asks the session to end, if one does: a
