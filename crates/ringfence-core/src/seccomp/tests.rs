@@ -8,6 +8,7 @@ mod agreement;
 mod creating;
 mod expectations;
 mod oracle;
+mod passed;
 mod signals;
 mod structure;
 mod worlds;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::Policy;
-use ringfence_core::seccomp::{self, UnixSockets};
+use ringfence_core::seccomp;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
@@ -392,11 +392,7 @@ impl Prepared {
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
             let (broker, session) = broker(&socket, self.namespaces)?;
-            let held =
-                running.plan.acts().iter().any(
-                    |act| matches!(act, Act::Seccomp(spec) if spec.unix == UnixSockets::Passed),
-                );
-            running.ask(broker.also(own_filesystems).unix_held(held));
+            running.ask(broker.also(own_filesystems));
             running.session = Some(session);
         }
         let mut running = running.watching_names()?;

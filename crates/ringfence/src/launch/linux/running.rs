@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use ringfence_core::plan::{Plan, Step};
+use ringfence_core::plan::{Act, Plan, Step};
+use ringfence_core::seccomp::UnixSockets;
 use ringfence_gate::serve::Gate;
 use ringfence_sys::failure::Failure;
 use ringfence_sys::init::wire::{NO_PROGRAM, SEAT, Word};
@@ -123,6 +124,9 @@ impl Running {
 
     /// Answers what the filter asks.
     pub(super) fn ask(&mut self, broker: Broker) {
+        let held =
+            |act: &Act| matches!(act, Act::Seccomp(spec) if spec.unix == UnixSockets::Passed);
+        let broker = broker.unix_held(self.plan.acts().iter().any(held));
         self.broker = Some(match &self.gate {
             Some(gate) => broker.carrying(gate.carrier()),
             None => broker,
