@@ -11,7 +11,7 @@
 //! other family is held by that namespace, or the policy allows all of it. Where that namespace has
 //! a gate, a connection to a host outside is made to the gate instead.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{RefCell, RefMut};
 use std::ffi::{CStr, CString};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -121,8 +121,13 @@ impl Broker {
     }
 
     /// What knows about the names.
-    pub(super) fn guard(&self) -> Ref<'_, Option<Guard>> {
-        self.guard.borrow()
+    pub(super) fn guard(&self) -> RefMut<'_, Option<Guard>> {
+        self.guard.borrow_mut()
+    }
+
+    /// What is left of it when nobody asks any more.
+    pub(super) fn into_guard(self) -> Option<Guard> {
+        self.guard.into_inner()
     }
 
     /// What the session did not get.

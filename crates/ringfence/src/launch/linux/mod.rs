@@ -29,7 +29,9 @@ mod seat;
 mod second;
 mod served;
 mod streams;
+mod through;
 mod tmp;
+mod watch;
 mod wire;
 
 pub use bwrap::system_bwrap;
