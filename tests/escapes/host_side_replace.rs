@@ -162,6 +162,37 @@ fn what_the_host_makes_is_protected_and_stays() {
     });
 }
 
+/// Not the repository itself but a directory above it is replaced, which takes all mounts below it
+/// away.
+#[test]
+fn a_repository_below_a_replaced_directory_is_protected_again() {
+    for_each_user(binaries!(), |world| {
+        let script = "while [ ! -e stop ]; do
+                [ -e go ] && { cat vendor/sub/.git/config; ls vendor/sub/.git
+                    echo x > vendor/sub/.git/hooks/evil; } >> seen 2>/dev/null; sleep 0.02; done";
+        let replace = "mv vendor old; git init -q vendor/sub; sleep 0.3; touch go; sleep 0.3";
+        for watched in Watched::BOTH {
+            host(world, &world.project(""), "git init -q vendor/sub");
+            let running = Running::start(world, &level(world, "hidden"), script, watched);
+            host(world, &world.project(""), replace);
+            assert_eq!(running.stop(world), Some(0));
+            let seen = fs::read_to_string(world.project("seen")).unwrap();
+            assert_eq!(seen, "", "{watched:?}");
+            let evil = world.project("vendor/sub/.git/hooks/evil");
+            assert!(!evil.try_exists().unwrap());
+            host(world, &world.project(""), "rm -rf vendor old go seen");
+        }
+        // The control: nobody watches, and it is open.
+        host(world, &world.project(""), "git init -q vendor/sub");
+        let open = level(world, "hidden").without(ringfence_core::plan::Step::Names);
+        let running = Running::start(world, &open, script, Watched::ByListening);
+        host(world, &world.project(""), replace);
+        assert_eq!(running.stop(world), Some(0));
+        let evil = world.project("vendor/sub/.git/hooks/evil");
+        assert!(evil.try_exists().unwrap());
+    });
+}
+
 /// How long a protected name that was made in spite of everything can be seen.
 #[test]
 fn the_window_is_short() {

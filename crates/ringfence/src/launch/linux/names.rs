@@ -41,6 +41,8 @@ const MOST_TRIES: usize = 8;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Name {
     pub(super) path: PathBuf,
+    /// The topmost directory above it that the session may write in: those between can be replaced.
+    pub(super) within: PathBuf,
     /// What may be done with it once it is there.
     pub(super) access: Access,
     pub(super) at_start: AtStart,
@@ -65,6 +67,7 @@ pub(super) fn of_plan(
     without: Option<Step>,
 ) -> Result<Vec<Name>, LaunchError> {
     let mut names = Vec::new();
+    let mut tops = Tops::new();
     if without == Some(Step::Names) {
         return Ok(names);
     }
@@ -78,7 +81,7 @@ pub(super) fn of_plan(
                             source: io::ErrorKind::AlreadyExists.into(),
                         });
                     }
-                    names.push(named(policy, name, AtStart::Absent));
+                    names.push(named(policy, &mut tops, name, AtStart::Absent));
                 }
             }
             Act::Root { mounts, .. } if without != Some(Step::Root) => {
@@ -89,7 +92,9 @@ pub(super) fn of_plan(
                 let inside = mounts
                     .iter()
                     .filter(|mount| is_inside_a_grant(mount, &kinds));
-                names.extend(inside.map(|mount| named(policy, &mount.at, AtStart::Mounted)));
+                let mut named =
+                    |mount: &Mount| named(policy, &mut tops, &mount.at, AtStart::Mounted);
+                names.extend(inside.map(&mut named));
             }
             _ => {}
         }
@@ -97,9 +102,27 @@ pub(super) fn of_plan(
     Ok(names)
 }
 
-fn named(policy: &Policy, path: &AbsPath, at_start: AtStart) -> Name {
+/// For each directory the topmost one at or above it that may be written, if it may itself.
+type Tops = HashMap<AbsPath, Option<AbsPath>>;
+
+fn top(policy: &Policy, tops: &mut Tops, directory: AbsPath) -> Option<AbsPath> {
+    if let Some(known) = tops.get(&directory) {
+        return known.clone();
+    }
+    let writable = policy.files().access(&directory).access == Access::Write;
+    let above = directory.parent().filter(|_| writable);
+    let above = above.and_then(|above| top(policy, tops, above));
+    let top = above.or_else(|| writable.then(|| directory.clone()));
+    tops.insert(directory, top.clone());
+    top
+}
+
+fn named(policy: &Policy, tops: &mut Tops, path: &AbsPath, at_start: AtStart) -> Name {
+    let parent = path.parent().unwrap_or_else(AbsPath::root);
+    let within = top(policy, tops, parent.clone()).unwrap_or(parent);
     Name {
         path: path.as_path().to_owned(),
+        within: within.as_path().to_owned(),
         access: policy.files().access(path).access,
         at_start,
     }
@@ -225,7 +248,7 @@ impl Names {
             Some(Watch::Listening(_)) => self.check(guard),
             Some(Watch::Looking(looking)) => {
                 if looking.tries_again() {
-                    let again = Watch::begin(paths(&self.all));
+                    let again = Watch::begin(&self.all);
                     if matches!(again, Watch::Listening(_)) {
                         self.watch = Some(again);
                     }
@@ -240,7 +263,7 @@ impl Names {
         if self.watch.is_some() || self.all.is_empty() {
             return Holds::Yes;
         }
-        self.watch = Some(Watch::begin(paths(&self.all)));
+        self.watch = Some(Watch::begin(&self.all));
         self.check(guard)
     }
 
@@ -260,7 +283,7 @@ impl Names {
         let Some(Watch::Listening(listener)) = &self.watch else {
             return Holds::Yes;
         };
-        let heard = listener.heard(|| paths(&self.all));
+        let heard = listener.heard(&self.all);
         // First those that were named: until they are out of the way somebody may obey them.
         for index in &heard {
             if let Some(name) = self.all.get(*index).cloned() {
@@ -277,6 +300,18 @@ impl Names {
         }
     }
 
+    /// Looks at the names that were not there, before anything is answered.
+    ///
+    /// The others were mounted over a moment ago, and are looked at when watching begins.
+    pub(super) fn first_look(&mut self, guard: Option<&Guard>) -> Holds {
+        let absent = self.all.iter();
+        let absent: Vec<Name> = absent
+            .filter(|name| name.at_start == AtStart::Absent)
+            .cloned()
+            .collect();
+        self.look_at(&absent, guard)
+    }
+
     /// Looks at every name.
     pub(super) fn check(&mut self, mut guard: Option<&mut Guard>) -> Holds {
         let began = worked();
@@ -285,21 +320,13 @@ impl Names {
             guard.let_through_mut().before_a_look();
         }
         if let Some(Watch::Listening(listener)) = &mut self.watch
-            && listener.follow(paths(&self.all)).is_err()
+            && listener.follow(&self.all).is_err()
         {
             self.watch = Some(Watch::looking());
         }
-        let mut holds = Holds::Yes;
-        for index in 0..self.all.len() {
-            let Some(name) = self.all.get(index).cloned() else {
-                continue;
-            };
-            match self.appeared(&name, guard.as_deref()) {
-                Holds::Made => holds = Holds::Made,
-                Holds::NoLonger if holds == Holds::Yes => holds = Holds::NoLonger,
-                Holds::NoLonger | Holds::Yes => {}
-            }
-        }
+        let all = std::mem::take(&mut self.all);
+        let holds = self.look_at(&all, guard.as_deref());
+        self.all = all;
         if let Some(Watch::Looking(looking)) = &mut self.watch {
             looking.looked(began);
         }
@@ -311,7 +338,23 @@ impl Names {
         holds
     }
 
+    fn look_at(&mut self, names: &[Name], guard: Option<&Guard>) -> Holds {
+        let mut holds = Holds::Yes;
+        for name in names {
+            match self.appeared(name, guard) {
+                Holds::Made => holds = Holds::Made,
+                Holds::NoLonger if holds == Holds::Yes => holds = Holds::NoLonger,
+                Holds::NoLonger | Holds::Yes => {}
+            }
+        }
+        holds
+    }
+
     fn appeared(&mut self, name: &Name, guard: Option<&Guard>) -> Holds {
+        let covered = |session: &Session| session.is_covered(&name.path);
+        if name.at_start == AtStart::Mounted && self.session.as_ref().is_some_and(covered) {
+            return Holds::Yes;
+        }
         let status = match look(&name.path) {
             Look::Nothing => {
                 self.hosts.retain(|host| *host != name.path);
@@ -404,10 +447,6 @@ impl Names {
             Some(Watch::Looking(_)) | None => None,
         }
     }
-}
-
-fn paths(names: &[Name]) -> impl Iterator<Item = &Path> {
-    names.iter().map(|name| name.path.as_path())
 }
 
 /// What stands at a name.

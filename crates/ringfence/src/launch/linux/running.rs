@@ -473,7 +473,7 @@ impl Running {
         self.names.hold(session);
         // What the host did while the session was being built.
         let looked = if guarded {
-            self.with_names(Names::check)
+            self.with_names(|names, guard| names.first_look(guard.as_deref()))
         } else {
             // Nobody is asked before something is made.
             self.with_names(Names::begin)

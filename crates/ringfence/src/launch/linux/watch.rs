@@ -15,6 +15,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::guard::folded;
+use super::names::Name;
 
 /// How a session's names are watched.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(super) enum Watch {
 
 impl Watch {
     /// Listens, if that is possible.
-    pub(super) fn begin<'n>(names: impl Iterator<Item = &'n Path>) -> Self {
+    pub(super) fn begin(names: &[Name]) -> Self {
         match Listener::new(names) {
             Ok(listener) => Self::Listening(listener),
             Err(_) => Self::looking(),
@@ -48,7 +49,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    fn new<'n>(names: impl Iterator<Item = &'n Path>) -> Result<Self, Errno> {
+    fn new(names: &[Name]) -> Result<Self, Errno> {
         let mut listener = Self {
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
             directories: HashMap::new(),
@@ -57,22 +58,20 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Listens at the nearest directory that is there, above each name.
+    /// Listens at every directory above each name that can be replaced, and at the nearest one that
+    /// is there.
     ///
     /// # Errors
     ///
     /// Not all of them can be heard of.
-    pub(super) fn follow<'n>(
-        &mut self,
-        names: impl Iterator<Item = &'n Path>,
-    ) -> Result<(), Errno> {
+    pub(super) fn follow(&mut self, names: &[Name]) -> Result<(), Errno> {
         let flags = WatchFlags::CREATE
             | WatchFlags::MOVED_TO
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
         let mut known: HashSet<&Path> = HashSet::new();
         for name in names {
-            for directory in name.ancestors().skip(1) {
+            for directory in name.path.ancestors().skip(1) {
                 if known.contains(directory) {
                     break;
                 }
@@ -80,7 +79,9 @@ impl Listener {
                     Ok(number) => {
                         self.directories.insert(number, directory.to_owned());
                         known.insert(directory);
-                        break;
+                        if directory == name.within {
+                            break;
+                        }
                     }
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                     Err(errno) => return Err(errno),
@@ -91,10 +92,7 @@ impl Listener {
     }
 
     /// Which of the names may have appeared, by their indices.
-    pub(super) fn heard<'n, I>(&self, names: impl Fn() -> I) -> Vec<usize>
-    where
-        I: Iterator<Item = &'n Path>,
-    {
+    pub(super) fn heard(&self, names: &[Name]) -> Vec<usize> {
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
         let mut heard = Vec::new();
@@ -105,9 +103,9 @@ impl Listener {
                 let name = folded(name.to_bytes());
                 (directory, name)
             });
-            for (index, name) in names().enumerate() {
+            for (index, name) in names.iter().enumerate() {
                 let concerned = path.as_ref().is_some_and(|(directory, appeared)| {
-                    let rest = name.strip_prefix(directory);
+                    let rest = name.path.strip_prefix(directory);
                     let next = rest.ok().and_then(|rest| rest.iter().next());
                     next.is_some_and(|next| folded(next.as_bytes()) == *appeared)
                 });
