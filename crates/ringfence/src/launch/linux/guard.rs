@@ -214,6 +214,17 @@ impl Guard {
             Err(_) => return Some(path.to_owned()),
         };
         let real = path_of(&format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+        self.protected(&real, last, makes, || folds_case(&directory))
+    }
+
+    /// The protected name that something of this name in a directory would be, or stand above.
+    fn protected(
+        &self,
+        real: &Path,
+        last: &[u8],
+        makes: Makes,
+        folds: impl FnOnce() -> bool,
+    ) -> Option<PathBuf> {
         let name = real.join(OsStr::from_bytes(last));
         let forbidden = |name: &Path| {
             let above = makes != Makes::Directory && self.above.contains(name);
@@ -222,12 +233,12 @@ impl Guard {
         if forbidden(&name) {
             return Some(name);
         }
-        if folds_case(&directory) {
+        if folds() {
             let text = folded(last);
             let all = self.names.iter().chain(&self.above);
             let mut same = all.filter(|known| {
                 let known_last = known.file_name().map(|last| folded(last.as_bytes()));
-                known.parent() == Some(&real) && known_last.as_deref() == Some(&text[..])
+                known.parent() == Some(real) && known_last.as_deref() == Some(&text[..])
             });
             return same.find(|known| forbidden(known)).cloned();
         }
@@ -479,6 +490,28 @@ mod tests {
         ] {
             assert_eq!(last_part(path.as_bytes()), last.as_bytes(), "{path}");
             assert_eq!(parent_part(path.as_bytes()), parent.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {
+        let names = ["/p/.envrc", "/p/.github/workflows"].map(PathBuf::from);
+        let root = files::pin(files::CWD, c"/").unwrap();
+        let guard = Guard::new(names.into_iter(), root);
+        let made = |name: &str, makes, folds| {
+            let protected = guard.protected(Path::new("/p"), name.as_bytes(), makes, || folds);
+            protected.is_some()
+        };
+        for name in [".ENVRC", ".Envrc", ".en\u{200c}vrc"] {
+            assert!(made(name, Makes::File, true), "{name}");
+            assert!(!made(name, Makes::File, false), "{name}");
+        }
+        // What stands above a protected name may be made, and nothing be moved there.
+        assert!(made(".GitHub", Makes::Moved, true));
+        assert!(!made(".GitHub", Makes::Directory, true));
+        for folds in [false, true] {
+            assert!(made(".envrc", Makes::Other, folds));
+            assert!(!made(".envrc.example", Makes::File, folds));
         }
     }
 
