@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringfence_testkit::{Done, Setup, World, binaries, for_each_user};
+use ringfence_testkit::{Done, Setup, World, binaries, case, denied, for_each_user, op};
 
 /// Runs a script on the host, as the user of this world, and wants it to end well.
 #[track_caller]
@@ -309,5 +309,62 @@ fn what_the_configuration_names_is_protected() {
                 assert!(!world.project(name).try_exists().unwrap(), "{name}");
             }
         }
+    });
+}
+
+/// Every hidden repository is closed in every way, whichever mask it has, and every directory above
+/// one stays where it is with no right more than the project has.
+#[test]
+fn masks_and_pins_have_no_right_too_many() {
+    for_each_user(binaries!(), |world| {
+        host(
+            world,
+            &world.project(""),
+            "for i in 1 2 3; do git init -q a/b$i; done; mkdir -p a/link
+             echo 'gitdir: ../b1/.git' > a/link/.git",
+        );
+        let script = "awk '{ print $5, $6 }' /proc/self/mountinfo | grep /project/a | sort";
+        let done = inside(world, &level(world, "hidden"), script);
+        done.assert_status(0);
+        let mut seen: Vec<(&str, &str)> = Vec::new();
+        for line in &done.lines {
+            let (path, flags) = line.split_once(' ').unwrap();
+            let below = path.split_once("/project/").unwrap().1;
+            let flags = flags.split(",relatime").next().unwrap();
+            seen.push((below, flags));
+        }
+        let closed = "ro,nosuid,nodev,noexec";
+        let pinned = "rw,nosuid,nodev";
+        let expected = [
+            ("a", pinned),
+            ("a/b1", pinned),
+            ("a/b1/.git", closed),
+            ("a/b2", pinned),
+            ("a/b2/.git", closed),
+            ("a/b3", pinned),
+            ("a/b3/.git", closed),
+            ("a/link", pinned),
+            ("a/link/.git", closed),
+        ];
+        assert_eq!(seen, expected, "{}", done.stderr);
+        let mut cases = Vec::new();
+        for name in ["a", "a/b1", "a/b2", "a/b3", "a/link"] {
+            let moved = format!("{name}.moved");
+            let (name, moved) = (world.project(name), world.project(moved));
+            cases.push(denied(op!["rename", &name, &moved], "EBUSY"));
+            // Nothing is moved into the place of a directory above a protected name.
+            cases.push(denied(op!["rename", &moved, &name], "EROFS"));
+        }
+        cases.extend([
+            denied(op!["create", world.project("a/b2/.git/x")], "EROFS"),
+            denied(op!["mkdir", world.project("a/b3/.git/x")], "EROFS"),
+            denied(op!["read", world.project("a/link/.git")], "EACCES"),
+            case(op!["create", world.project("a/b2/free")], "ok", "ok"),
+        ]);
+        let free = world.probe(op!["rename", world.project("a/b1"), world.project("a/x")]);
+        free.assert_status(0);
+        let back = world.probe(op!["rename", world.project("a/x"), world.project("a/b1")]);
+        back.assert_status(0);
+        world.check_confined(&level(world, "hidden"), &cases);
     });
 }

@@ -104,6 +104,8 @@ mod terminal_injection;
 #[cfg(test)]
 mod tracking;
 #[cfg(test)]
+mod unheard_names;
+#[cfg(test)]
 mod unix_sockets;
 #[cfg(test)]
 mod watching;

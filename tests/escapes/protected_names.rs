@@ -13,7 +13,7 @@ use ringfence_testkit::{Done, World, binaries, denied, for_each_user, not_run, o
 
 use super::git_metadata::inside;
 
-const PYTHON: &str = "/usr/bin/python3";
+pub(super) const PYTHON: &str = "/usr/bin/python3";
 
 /// Everything that the project held before, to be compared: no stub may ever be left.
 fn tree(world: &World) -> Vec<String> {
@@ -183,7 +183,7 @@ fn ordinary_names_are_made_as_ever() {
 
 /// Two threads: one makes a directory, the other exchanges its name in memory. Some calls get past
 /// the look that is taken at a copy; then the name is put aside at once and the session is over.
-const RACE: &str = r#"
+pub(super) const RACE: &str = r#"
 import ctypes, os, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 good, bad = b"harmless", b".vscode\0"

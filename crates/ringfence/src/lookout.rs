@@ -50,6 +50,14 @@ impl Lookout {
         seen
     }
 
+    /// Takes from somebody who has just looked what stands at a canonical path.
+    pub(crate) fn know(&self, path: &AbsPath, found: Found) {
+        let mut seen = self.seen.borrow_mut();
+        let name = path.as_path().as_os_str().to_owned();
+        seen.entry(name)
+            .or_insert_with(|| Seen::At(path.clone(), found));
+    }
+
     /// From here on, answers as if there were a directory at this path and at every one above it
     /// that is absent. For questions about what would hold if something existed.
     pub fn suppose(&self, path: &AbsPath) {

@@ -168,6 +168,8 @@ pub struct End<'a> {
     pub exit_status: u8,
     /// Protected names that appeared, and where they were put.
     pub names: Vec<Name<'a>>,
+    /// Protected names that could be held no longer, or not be looked at in the end.
+    pub names_not_held: Vec<Text<'a>>,
     /// Protected names that somebody inside tried to make.
     pub tried: Vec<Text<'a>>,
     /// What became of the project, if somebody looked before and after.
@@ -199,11 +201,8 @@ impl<'a> End<'a> {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
-            tried: report
-                .tried
-                .iter()
-                .map(|path| Text(path.as_os_str()))
-                .collect(),
+            names_not_held: texts(&report.not_held),
+            tried: texts(&report.tried),
             changes: report.changes.as_deref(),
             denials: &report.denials,
             network: report.network.attempts.iter().map(Attempted::new).collect(),
@@ -213,6 +212,10 @@ impl<'a> End<'a> {
             ended: Time(report.ended),
         }
     }
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<Text<'_>> {
+    paths.iter().map(|path| Text(path.as_os_str())).collect()
 }
 
 /// A session that never was.
@@ -555,6 +558,7 @@ mod tests {
                 path: PathBuf::from("/p/.envrc"),
                 moved_to: None,
             }],
+            not_held: vec![PathBuf::from("/p/.idea")],
             tried: vec![PathBuf::from("/p/.git")],
             changes: None,
             denials: Vec::new(),
@@ -592,6 +596,7 @@ mod tests {
                 "status": 125,
                 "exit_status": 125,
                 "names": [{"path": "/p/.envrc", "moved_to": null}],
+                "names_not_held": ["/p/.idea"],
                 "tried": ["/p/.git"],
                 "denials": [],
                 "network": [],

@@ -110,6 +110,8 @@ fn sentence(event: &Value) -> String {
                 Some("exited") => format!("exit {}", event["status"]),
                 Some("killed") => format!("signal {}", event["signal"]),
                 Some("limit") => format!("over its limit of {}", text("limit")),
+                Some("name-made") => "for making a protected name".to_owned(),
+                Some("name-not-held") => "when a protected name could be held no longer".to_owned(),
                 Some("wall-time") => "over its limit of wall time".to_owned(),
                 _ => "from outside".to_owned(),
             };

@@ -23,6 +23,16 @@ pub(crate) fn told(report: &Report) -> String {
             &format!("{shown} is protected and was made inside; {now}"),
         );
     }
+    for path in &report.not_held {
+        let path = printable_path(path);
+        line(
+            &mut out,
+            &format!(
+                "{path} is protected and could be held no longer: something stands there that \
+                 cannot be mounted over, or nobody may look; look at it before anything runs it"
+            ),
+        );
+    }
     match report.cause {
         Cause::WallTime => line(
             &mut out,
@@ -34,7 +44,11 @@ pub(crate) fn told(report: &Report) -> String {
         ),
         Cause::NameMade => line(
             &mut out,
-            "ended, since a protected name was made or uncovered in spite of its rule",
+            "ended, since a protected name was made in spite of its rule",
+        ),
+        Cause::NameNotHeld => line(
+            &mut out,
+            "ended, since a protected name could be held no longer",
         ),
         _ => {}
     }

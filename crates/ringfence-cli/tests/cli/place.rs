@@ -248,3 +248,31 @@ fn a_call_from_windows_is_the_call_that_was_typed_there() {
     }
     assert_eq!(world.run(&[flag]).code, Some(125));
 }
+
+#[test]
+fn a_repository_that_a_variable_names_has_the_projects_level() {
+    let world = World::new();
+    for (file, text) in [
+        ("HEAD", "ref: refs/heads/main\n"),
+        ("config", "[core]\n"),
+        ("objects/x", ""),
+        ("refs/x", ""),
+    ] {
+        world.write(Path::new("home/store").join(file), text);
+    }
+    let store = world.home().join("store");
+    let read = |variable: Option<&str>, level: &str| {
+        let mut command = world.command();
+        command.envs(variable.map(|variable| (variable, &store)));
+        command.args(["run", "--git", level, "--", "/bin/cat"]);
+        let ran = world.ran(&command.arg(store.join("config")).output().unwrap());
+        (ran.code, ran.out)
+    };
+    let seen = (Some(0), "[core]\n".to_owned());
+    // Without a variable it is a directory like any other.
+    assert_eq!(read(None, "hidden"), seen);
+    for variable in ["GIT_DIR", "GIT_COMMON_DIR"] {
+        assert_eq!(read(Some(variable), "hidden"), (Some(1), String::new()));
+        assert_eq!(read(Some(variable), "read"), seen);
+    }
+}

@@ -15,7 +15,7 @@ mod order;
 pub use facts::{Arch, Bwrap, CgroupFacts, Feature, HostFacts, LandlockFacts, MountApi};
 pub use gate::{GatePlan, Hosts};
 pub use landlock::{LandlockPlan, LandlockRule, Listing, Scopes, TcpRules};
-pub use mounts::{Base, DEVICES, Mount, MountKind};
+pub use mounts::{Base, DEVICES, Mount, MountKind, pins};
 pub use order::Step;
 
 use std::fmt;

@@ -3,7 +3,7 @@
 //! Mounts hide, and carry denials inside grants; they cannot hold a descriptor that is already
 //! open. That is Landlock's part, so both are always planned together.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fmt;
 
@@ -235,6 +235,22 @@ fn shows(content: Content, path: &AbsPath) -> bool {
 pub const DEVICES: [&str; 9] = [
     "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero",
 ];
+
+/// Those mounts that only keep a directory in its place: they show what is seen there anyway, with
+/// the same access. Mounts come parents first.
+pub fn pins<'m>(mounts: impl Iterator<Item = &'m Mount>) -> HashSet<AbsPath> {
+    let mut above: HashMap<&AbsPath, &MountKind> = HashMap::new();
+    let mut pins = HashSet::new();
+    for mount in mounts {
+        let mut directories = std::iter::successors(mount.at.parent(), AbsPath::parent);
+        let around = directories.find_map(|directory| above.get(&directory).copied());
+        if matches!(mount.kind, MountKind::Bind { .. }) && around == Some(&mount.kind) {
+            pins.insert(mount.at.clone());
+        }
+        above.insert(&mount.at, &mount.kind);
+    }
+    pins
+}
 
 #[derive(Debug, Default)]
 struct Mounts {

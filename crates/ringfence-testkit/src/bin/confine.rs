@@ -24,7 +24,7 @@ mod linux {
     use std::path::Path;
 
     use ringfence::git::{self, Reach, Search};
-    use ringfence::launch::{self, Command, Helping, LaunchError, Options};
+    use ringfence::launch::{self, Cause, Command, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
     use ringfence::probe::{cgroup, quick};
     use ringfence::sessions::About;
@@ -119,6 +119,12 @@ mod linux {
                 name.path.display(),
                 name.moved_to
             );
+        }
+        for name in &report.not_held {
+            eprintln!("confine: not held {}", name.display());
+        }
+        if matches!(report.cause, Cause::NameMade | Cause::NameNotHeld) {
+            eprintln!("confine: ended for {:?}", report.cause);
         }
         for attempt in &report.network.attempts {
             eprintln!(

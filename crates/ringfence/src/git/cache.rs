@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -74,15 +75,23 @@ impl Tree {
     }
 
     /// Each directory's path below the root.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let mut out: Vec<PathBuf> = Vec::with_capacity(self.nodes.len());
+    pub(super) fn paths(&self) -> Paths {
+        let mut out = Paths {
+            bytes: Vec::with_capacity(self.nodes.len() * 32),
+            places: Vec::with_capacity(self.nodes.len()),
+        };
         for node in &self.nodes {
             let parent = usize::try_from(node.parent).ok();
-            let parent = parent.and_then(|parent| out.get(parent));
-            let path = parent.map_or_else(PathBuf::new, |parent| {
-                parent.join(OsStr::from_bytes(&node.name))
-            });
-            out.push(path);
+            let parent = parent.and_then(|parent| out.places.get(parent)).cloned();
+            let start = out.bytes.len();
+            if let Some(parent) = parent {
+                if !parent.is_empty() {
+                    out.bytes.extend_from_within(parent);
+                    out.bytes.push(b'/');
+                }
+                out.bytes.extend_from_slice(&node.name);
+            }
+            out.places.push(start..out.bytes.len());
         }
         out
     }
@@ -148,6 +157,32 @@ impl Tree {
             });
         }
         (!nodes.is_empty()).then_some(Self { nodes })
+    }
+}
+
+/// Paths by the indices of their nodes, one behind the other: thousands would be slow one by one.
+#[derive(Debug)]
+pub(super) struct Paths {
+    bytes: Vec<u8>,
+    places: Vec<Range<usize>>,
+}
+
+impl Paths {
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.from(0)
+    }
+
+    /// From an index on.
+    pub(super) fn from(&self, index: usize) -> impl Iterator<Item = &Path> {
+        let places = self.places.get(index..).unwrap_or_default().iter();
+        places.map(|place| {
+            let path = self.bytes.get(place.clone()).unwrap_or_default();
+            Path::new(OsStr::from_bytes(path))
+        })
     }
 }
 
@@ -332,7 +367,7 @@ mod tests {
                 *place = byte;
             }
             if let Some(tree) = Tree::from_bytes(&bytes, &root()) {
-                for path in tree.paths() {
+                for path in tree.paths().iter() {
                     let mut parts = path.components();
                     let normal = |part| matches!(part, std::path::Component::Normal(_));
                     prop_assert!(parts.all(normal));

@@ -225,3 +225,84 @@ fn hostile_files_end_quickly() {
         assert_eq!(repository.git_dirs, []);
     }
 }
+
+/// What is remembered only saves time: after any change the same is found as without it.
+#[test]
+fn repositories_that_come_go_and_change_are_found_as_if_nothing_was_remembered() {
+    let world = World::new();
+    for number in 0..4 * WORTH_A_THREAD {
+        world.write(&format!("p/d{number}/x"), "");
+        if number % 2 == 0 {
+            world.git_dir(&format!("p/d{number}/.git"));
+        }
+    }
+    let project = world.root.below("p");
+    let mut remembering = Search::new(project.clone());
+    remembering.state = Some(world.root.below("state").as_path().to_owned());
+    let both = |search: &Search| {
+        let mut found = find(search, Reach::Tree, &Lookout::new()).unwrap();
+        found.sort_by(|a, b| a.entry.cmp(&b.entry));
+        found
+    };
+    let same = |count: usize| {
+        let found = both(&remembering);
+        assert_eq!(found, both(&Search::new(project.clone())));
+        assert_eq!(found.len(), count);
+    };
+    // Long enough ago that the times of directories are believed.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let count = 2 * WORTH_A_THREAD;
+    for _ in 0..3 {
+        same(count);
+    }
+    std::fs::remove_dir_all(project.below("d0/.git").as_path()).unwrap();
+    same(count - 1);
+    world.git_dir("p/d1/.git");
+    same(count);
+    world.write("p/d2/.git/config", "[core]\n\thooksPath = hooks\n");
+    same(count);
+    let changed = both(&remembering).into_iter();
+    let mut obeyed = changed.flat_map(|repository| repository.obeyed);
+    assert_eq!(obeyed.next(), Some(project.below("d2/hooks")));
+    // A directory becomes a file, and another one a link out of the project.
+    std::fs::remove_dir_all(project.below("d4/.git").as_path()).unwrap();
+    world.write("p/d4/.git", "gitdir: ../d6/.git\n");
+    std::fs::rename(
+        project.below("d8").as_path(),
+        world.root.below("away").as_path(),
+    )
+    .unwrap();
+    symlink("../away", project.below("d8").as_path()).unwrap();
+    same(count - 1);
+}
+
+/// A variable counts only for what is a repository, and the caller's own.
+#[test]
+fn what_a_variable_names_is_found() {
+    let world = World::new();
+    let elsewhere = world.git_dir("elsewhere/store");
+    world.write("elsewhere/store/config", "[core]\n\thooksPath = hooks\n");
+    world.write("plain/HEAD", "ref: refs/heads/main\n");
+    world.write("p/x", "");
+    let named = |variable, value: &str| {
+        let mut search = Search::new(world.root.below("p"));
+        search.variables = vec![(variable, value.into())];
+        let found = find(&search, Reach::Own, &Lookout::new()).unwrap();
+        let mut named = found
+            .into_iter()
+            .filter(|found| found.position == Position::Named);
+        named.next()
+    };
+    for variable in VARIABLES {
+        let found = named(variable, "../elsewhere/store").unwrap();
+        assert_eq!(paths(&found), [&elsewhere]);
+        // Its hooks are those that git would look for in the project.
+        assert_eq!(found.obeyed, [world.root.below("p/hooks")]);
+        for value in ["../plain", "../elsewhere", "../nothing", ""] {
+            assert_eq!(named(variable, value), None, "{value}");
+        }
+    }
+    symlink("store", world.root.below("elsewhere/link").as_path()).unwrap();
+    let found = named("GIT_DIR", "../elsewhere/link").unwrap();
+    assert_eq!(paths(&found), [&elsewhere]);
+}

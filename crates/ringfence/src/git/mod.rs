@@ -10,12 +10,12 @@
 //! other.
 
 mod cache;
+mod inner;
 pub(crate) mod reading;
 pub(crate) mod scan;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use ringfence_core::git::config::{self, Obeyed, Variable};
@@ -25,19 +25,17 @@ use ringfence_core::policy::{Found, Seen};
 use ringfence_core::settings::GitLevel;
 
 use crate::lookout::Lookout;
-use cache::Memory;
-use reading::Entry;
-use scan::{Changed, What};
+use cache::{Memory, Tree};
+use inner::{MOST_INNER, is_git_directory, modules, names_in};
+use scan::{Changed, Place, What};
 
 /// Variables that lead git to a repository, whatever directory it is started in.
 pub const VARIABLES: [&str; 2] = ["GIT_COMMON_DIR", "GIT_DIR"];
 
 /// Files that one configuration may include, all in all.
 const MOST_INCLUDES: usize = 32;
-/// Submodules and working trees of one repository.
-const MOST_INNER: usize = 1024;
-/// Submodules of submodules, and slashes in their names.
-const DEEPEST_MODULE: usize = 8;
+/// From this many repositories on they are read beside the walk.
+const WORTH_A_THREAD: usize = 16;
 /// Trees below this size are walked faster than their memory is read.
 const WORTH_REMEMBERING: usize = 64;
 
@@ -108,11 +106,15 @@ pub fn find(
     finder.own_and_above(&mut found);
     finder.named(&mut found);
     if reach != Reach::Own {
-        for place in tree(search)? {
+        let (places, mut read) = finder.tree()?;
+        for place in places {
             let directory = search.project.below(&place.directory);
-            if let Some(repository) = finder.within(&directory, place.what) {
-                found.push(repository);
-            }
+            finder.know(&directory, place.what);
+            let repository = match read.remove(&place) {
+                Some(repository) => repository,
+                None => finder.within(&directory, place.what),
+            };
+            found.extend(repository);
         }
     }
     Ok(found)
@@ -124,7 +126,7 @@ pub fn find(
 ///
 /// As [`find`].
 pub fn entries(search: &Search) -> Result<Vec<(AbsPath, Shape)>, Unsearchable> {
-    let places = tree(search)?.into_iter();
+    let places = tree(search, Remembered::of(search))?.into_iter();
     let entries = places.filter_map(|place| {
         let directory = search.project.below(&place.directory);
         entry_of(&directory, place.what)
@@ -141,12 +143,28 @@ pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shap
     })
 }
 
+/// What is remembered of a project.
+struct Remembered {
+    memory: Option<Memory>,
+    tree: Option<Tree>,
+}
+
+impl Remembered {
+    fn of(search: &Search) -> Self {
+        let memory = search.state.as_deref().map(Memory::new);
+        let tree = memory.as_ref();
+        Self {
+            tree: tree.and_then(|memory| memory.recall(&search.project)),
+            memory,
+        }
+    }
+}
+
 /// The directories of the project in which something was found.
-fn tree(search: &Search) -> Result<Vec<scan::Place>, Unsearchable> {
+fn tree(search: &Search, remembered: Remembered) -> Result<Vec<Place>, Unsearchable> {
     let project = &search.project;
-    let memory = search.state.as_deref().map(Memory::new);
-    let remembered = memory.as_ref().and_then(|memory| memory.recall(project));
-    let known = remembered.as_ref().map_or(0, |tree| tree.nodes.len());
+    let Remembered { memory, tree } = remembered;
+    let (known, remembered) = (tree.as_ref().map_or(0, |tree| tree.nodes.len()), tree);
     let (places, Changed(listed), tree) =
         scan::walk(project, remembered).map_err(|why| Unsearchable {
             project: project.clone(),
@@ -160,6 +178,9 @@ fn tree(search: &Search) -> Result<Vec<scan::Place>, Unsearchable> {
     }
     Ok(places)
 }
+
+/// Repositories by where they are, as far as they were read.
+type Read = HashMap<Place, Option<Repository>>;
 
 struct Finder<'a> {
     search: &'a Search,
@@ -236,6 +257,49 @@ impl Finder<'_> {
                 git_dirs,
                 obeyed,
             });
+        }
+    }
+
+    /// Walks the tree, and reads meanwhile what was there the last time. That reads nothing into
+    /// the walk: what is no longer there is dropped, what is new is read later.
+    fn tree(&self) -> Result<(Vec<Place>, Read), Unsearchable> {
+        let remembered = Remembered::of(self.search);
+        let presumed = remembered.tree.as_ref().map(scan::presumed);
+        let presumed = presumed.unwrap_or_default();
+        if presumed.len() < WORTH_A_THREAD {
+            return Ok((tree(self.search, remembered)?, Read::new()));
+        }
+        let search = self.search;
+        std::thread::scope(|scope| {
+            let walk = scope.spawn(move || tree(search, remembered));
+            let read = presumed.into_iter().map(|place| {
+                let directory = search.project.below(&place.directory);
+                let repository = self.within(&directory, place.what);
+                (place, repository)
+            });
+            let read = read.collect();
+            let places = walk.join().unwrap_or_else(|_| {
+                Err(Unsearchable {
+                    project: search.project.clone(),
+                    why: "the walk did not end".to_owned(),
+                })
+            })?;
+            Ok((places, read))
+        })
+    }
+
+    /// The walk followed no link and has seen every directory on its way.
+    fn know(&self, directory: &AbsPath, what: What) {
+        let above = std::iter::successors(Some(directory.clone()), AbsPath::parent);
+        for above in above.take_while(|above| *above != self.search.project) {
+            self.lookout.know(&above, Found::Directory);
+        }
+        match what {
+            What::GitDirectory => self
+                .lookout
+                .know(&directory.below(".git"), Found::Directory),
+            What::GitFile => self.lookout.know(&directory.below(".git"), Found::File),
+            What::Bare | What::Plain => {}
         }
     }
 
@@ -455,64 +519,10 @@ fn shared_config(search: &Search) -> Vec<Variable> {
         .collect()
 }
 
-/// Whether git would take a directory for a repository.
-fn is_git_directory(path: &AbsPath) -> bool {
-    reading::is_file(&path.below("HEAD"))
-        && reading::is_directory(&path.below("objects"))
-        && reading::is_directory(&path.below("refs"))
-}
-
 /// Whether something belongs to the caller: git obeys nobody else's repositories.
 fn is_own(path: &AbsPath) -> bool {
     let owner = rustix::fs::lstat(path.as_path()).map(|status| status.st_uid);
     owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
-}
-
-/// The git directories of submodules in a git directory, whose names may have slashes.
-fn modules(git_dir: &AbsPath, depth: usize, out: &mut Vec<GitDir>) {
-    search_modules(&git_dir.below("modules"), depth, out);
-}
-
-fn search_modules(directory: &AbsPath, depth: usize, out: &mut Vec<GitDir>) {
-    if depth >= DEEPEST_MODULE {
-        return;
-    }
-    let mut names = Vec::new();
-    names_in(directory, &mut names);
-    for name in names {
-        if out.len() >= MOST_INNER {
-            return;
-        }
-        let path = directory.below(name);
-        if is_git_directory(&path) {
-            let role = Role::Module;
-            out.push(GitDir {
-                path: path.clone(),
-                role,
-            });
-            modules(&path, depth + 1, out);
-        } else {
-            search_modules(&path, depth + 1, out);
-        }
-    }
-}
-
-/// The names of the directories in a directory.
-fn names_in(directory: &AbsPath, out: &mut Vec<PathBuf>) {
-    let Ok(directory) = reading::directory(directory) else {
-        return;
-    };
-    let mut buffer = Vec::new();
-    let _ = reading::list(&directory, &mut buffer, |name, kind| {
-        if kind == Entry::Directory {
-            out.push(PathBuf::from(std::ffi::OsStr::from_bytes(name)));
-        }
-        if out.len() >= MOST_INNER {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
 }
 
 impl Search {

@@ -105,7 +105,11 @@ fn text(file: OwnedFd, longest: u64) -> Option<String> {
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return None;
     }
-    let mut bytes = Vec::new();
+    // One byte more than it has, so that one call reads it and sees its end.
+    let size = u64::try_from(status.st_size)
+        .unwrap_or(longest)
+        .min(longest);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).ok()? + 64);
     // It may grow while it is read; one byte more than allowed is enough to know.
     let mut bounded = std::fs::File::from(file).take(longest + 1);
     bounded.read_to_end(&mut bytes).ok()?;

@@ -31,14 +31,14 @@ const WORTH_THREADS: usize = 2048;
 const TICK: Duration = Duration::from_millis(50);
 
 /// Something that a walk found.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Place {
     /// The directory: a working tree, or a repository without one.
     pub(super) directory: PathBuf,
     pub(super) what: What,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum What {
     Bare,
     GitDirectory,
@@ -64,6 +64,9 @@ pub(super) fn walk(
     let directory = reading::directory(root).map_err(|_| Incomplete::Unreadable)?;
     let remembered = remembered.unwrap_or_default();
     let fresh = still_there(&directory, &remembered);
+    if !fresh.is_empty() && fresh.iter().all(|fresh| *fresh) {
+        return Ok((presumed(&remembered), Changed(0), remembered));
+    }
     let mut walk = Walk {
         root: directory,
         fresh,
@@ -80,6 +83,19 @@ pub(super) fn walk(
     walk.run()?;
     let places = walk.places();
     Ok((places, Changed(walk.changed), walk.tree))
+}
+
+/// What there was in a tree when it was last walked.
+pub(super) fn presumed(tree: &Tree) -> Vec<Place> {
+    let paths = tree.paths();
+    let nodes = tree.nodes.iter().zip(paths.iter());
+    nodes
+        .filter(|(node, _)| node.what != What::Plain)
+        .map(|(node, path)| Place {
+            directory: path.to_owned(),
+            what: node.what,
+        })
+        .collect()
 }
 
 /// How many directories had to be listed.
@@ -320,8 +336,8 @@ fn children(tree: &Tree) -> HashMap<u32, Vec<u32>> {
 fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
     let paths = tree.paths();
     let mut fresh = vec![false; paths.len()];
-    let ask = |nodes: &[Node], paths: &[PathBuf], fresh: &mut [bool]| {
-        for ((node, path), fresh) in nodes.iter().zip(paths).zip(fresh) {
+    let ask = |first: usize, nodes: &[Node], fresh: &mut [bool]| {
+        for ((node, path), fresh) in nodes.iter().zip(paths.from(first)).zip(fresh) {
             *fresh = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
         }
     };
@@ -329,14 +345,14 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
         .map_or(1, usize::from)
         .min(4);
     if paths.len() < WORTH_THREADS || threads < 2 {
-        ask(&tree.nodes, &paths, &mut fresh);
+        ask(0, &tree.nodes, &mut fresh);
         return fresh;
     }
     let size = paths.len().div_ceil(threads);
     std::thread::scope(|scope| {
-        let parts = tree.nodes.chunks(size).zip(paths.chunks(size));
-        for ((nodes, paths), fresh) in parts.zip(fresh.chunks_mut(size)) {
-            scope.spawn(move || ask(nodes, paths, fresh));
+        let parts = tree.nodes.chunks(size).zip(fresh.chunks_mut(size));
+        for (part, (nodes, fresh)) in parts.enumerate() {
+            scope.spawn(move || ask(part * size, nodes, fresh));
         }
     });
     fresh

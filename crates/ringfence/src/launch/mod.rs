@@ -102,8 +102,11 @@ pub enum Cause {
     },
     /// The session was ended from outside before the command had ended.
     Ended,
-    /// A protected name was made or uncovered in spite of everything, so the session was ended.
+    /// A protected name was made inside in spite of everything, so the session was ended.
     NameMade,
+    /// A protected name could be held no longer, so the session was ended: the host made or replaced
+    /// what cannot be mounted over, or nobody can look there any more.
+    NameNotHeld,
     /// The command used more of something than its limit, and was ended for it.
     Limit {
         /// Of what.
@@ -133,7 +136,7 @@ impl Cause {
             Self::Killed { signal } | Self::Limit { signal, .. } => {
                 128_u8.wrapping_add(signal.to_le_bytes()[0])
             }
-            Self::Ended | Self::NameMade => 137,
+            Self::Ended | Self::NameMade | Self::NameNotHeld => 137,
             Self::WallTime => 124,
         }
     }
@@ -165,6 +168,8 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     /// Protected names that appeared during the session, and where they were put.
     pub names: Vec<NameFound>,
+    /// Protected names that could be held no longer, or not be looked at in the end.
+    pub not_held: Vec<PathBuf>,
     /// Protected names that somebody inside tried to make, and was refused.
     pub tried: Vec<PathBuf>,
     /// What became of the project, if somebody looked before and after.

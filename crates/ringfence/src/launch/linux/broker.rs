@@ -15,7 +15,7 @@
 //! filter asks only for the sake of a gate, and the calls on unix sockets are let through: whatever
 //! becomes of their arguments meanwhile, they reach nothing that is not inside.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{RefCell, RefMut};
 use std::ffi::{CStr, CString};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -139,8 +139,13 @@ impl Broker {
     }
 
     /// What knows about the names.
-    pub(super) fn guard(&self) -> Ref<'_, Option<Guard>> {
-        self.guard.borrow()
+    pub(super) fn guard(&self) -> RefMut<'_, Option<Guard>> {
+        self.guard.borrow_mut()
+    }
+
+    /// What is left of it when nobody asks any more.
+    pub(super) fn into_guard(self) -> Option<Guard> {
+        self.guard.into_inner()
     }
 
     /// What the session did not get.

@@ -6,18 +6,19 @@
 //! directories after the copy was taken is not held here: such a call succeeds, and [`super::names`]
 //! finds the result.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use ringfence_core::seccomp::{Arch, Syscall};
 use ringfence_sys::files::{self, OpenFlags, Resolve};
 use ringfence_sys::notify::{Answer, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::{Mode, ioctl_getflags, readlinkat};
+
+use super::through::LetThrough;
 
 /// `PATH_MAX`.
 const LONGEST_PATH: usize = 4096;
@@ -27,10 +28,6 @@ const USUAL_PATH: usize = 256;
 const MOST_LINKS: usize = 40;
 /// Names that were tried and are told; more of them say nothing new.
 const MOST_TOLD: usize = 256;
-/// Whatever was let through this recently may still be on its way, whatever its thread does.
-const RECENT: Duration = Duration::from_secs(1);
-/// Threads that are remembered before those that are gone are forgotten.
-const MOST_THREADS: usize = 1024;
 
 const O_CREAT: u64 = 0o100;
 const AT_FDCWD: i32 = -100;
@@ -50,30 +47,6 @@ pub(super) enum Makes {
     Moved,
     /// A link, a pipe, a socket.
     Other,
-}
-
-/// A call that was told to go on.
-#[derive(Clone, Copy, Debug)]
-struct LetThrough {
-    number: i32,
-    makes: Makes,
-    at: Instant,
-}
-
-impl LetThrough {
-    /// Whether it may still be on its way: a thread that waits elsewhere, or is gone, is done with
-    /// it. One that could run and is not let may be anywhere.
-    fn may_be_on_its_way(&self, thread: u32) -> bool {
-        if self.at.elapsed() < RECENT {
-            return true;
-        }
-        // "running", or the number of the call that it waits in; nothing once it is gone.
-        let Ok(text) = std::fs::read_to_string(format!("/proc/{thread}/syscall")) else {
-            return std::fs::metadata(format!("/proc/{thread}")).is_ok();
-        };
-        let word = text.split_whitespace().next().unwrap_or_default();
-        word == "running" || word == self.number.to_string()
-    }
 }
 
 /// Where a call keeps its path.
@@ -97,8 +70,7 @@ pub(super) struct Guard {
     /// The session's root.
     root: OwnedFd,
     tried: Vec<PathBuf>,
-    /// By thread, the last call of each: those before it are over.
-    let_through: HashMap<u32, LetThrough>,
+    let_through: LetThrough,
 }
 
 impl Guard {
@@ -121,7 +93,7 @@ impl Guard {
             shapes: shapes(),
             root,
             tried: Vec::new(),
-            let_through: HashMap::new(),
+            let_through: LetThrough::default(),
         }
     }
 
@@ -130,10 +102,14 @@ impl Guard {
         &self.tried
     }
 
-    /// Whether the session may have made such a thing a moment ago.
-    pub(super) fn may_have_made(&self, makes: &[Makes]) -> bool {
-        let mut calls = self.let_through.iter();
-        calls.any(|(thread, call)| makes.contains(&call.makes) && call.may_be_on_its_way(*thread))
+    /// What was let through.
+    pub(super) fn let_through(&self) -> &LetThrough {
+        &self.let_through
+    }
+
+    /// What was let through, to be looked after.
+    pub(super) fn let_through_mut(&mut self) -> &mut LetThrough {
+        &mut self.let_through
     }
 
     /// What to answer to a call, or `None` if it makes nothing.
@@ -145,28 +121,15 @@ impl Guard {
         let (_, syscall, shape) = *known?;
         let refused = self.refused(call, syscall, shape);
         let Some(name) = refused else {
-            self.remember(call, shape.makes);
+            self.let_through.add(call.pid, call.number, shape.makes);
             return Some(Answer::Continue);
         };
         if self.tried.len() < MOST_TOLD && !self.tried.contains(&name) {
             self.tried.push(name);
         }
-        self.let_through.remove(&call.pid);
+        self.let_through.supersede(call.pid);
         // As if the name were there and protected.
         Some(Answer::Fail(Errno::ROFS))
-    }
-
-    fn remember(&mut self, call: &Notification, makes: Makes) {
-        if self.let_through.len() >= MOST_THREADS {
-            self.let_through
-                .retain(|thread, call| call.may_be_on_its_way(*thread));
-        }
-        let known = LetThrough {
-            number: call.number,
-            makes,
-            at: Instant::now(),
-        };
-        self.let_through.insert(call.pid, known);
     }
 
     /// The protected name that a call would make, if it would.
@@ -251,6 +214,17 @@ impl Guard {
             Err(_) => return Some(path.to_owned()),
         };
         let real = path_of(&format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+        self.protected(&real, last, makes, || folds_case(&directory))
+    }
+
+    /// The protected name that something of this name in a directory would be, or stand above.
+    fn protected(
+        &self,
+        real: &Path,
+        last: &[u8],
+        makes: Makes,
+        folds: impl FnOnce() -> bool,
+    ) -> Option<PathBuf> {
         let name = real.join(OsStr::from_bytes(last));
         let forbidden = |name: &Path| {
             let above = makes != Makes::Directory && self.above.contains(name);
@@ -259,12 +233,12 @@ impl Guard {
         if forbidden(&name) {
             return Some(name);
         }
-        if folds_case(&directory) {
+        if folds() {
             let text = folded(last);
             let all = self.names.iter().chain(&self.above);
             let mut same = all.filter(|known| {
                 let known_last = known.file_name().map(|last| folded(last.as_bytes()));
-                known.parent() == Some(&real) && known_last.as_deref() == Some(&text[..])
+                known.parent() == Some(real) && known_last.as_deref() == Some(&text[..])
             });
             return same.find(|known| forbidden(known)).cloned();
         }
@@ -516,6 +490,28 @@ mod tests {
         ] {
             assert_eq!(last_part(path.as_bytes()), last.as_bytes(), "{path}");
             assert_eq!(parent_part(path.as_bytes()), parent.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {
+        let names = ["/p/.envrc", "/p/.github/workflows"].map(PathBuf::from);
+        let root = files::pin(files::CWD, c"/").unwrap();
+        let guard = Guard::new(names.into_iter(), root);
+        let made = |name: &str, makes, folds| {
+            let protected = guard.protected(Path::new("/p"), name.as_bytes(), makes, || folds);
+            protected.is_some()
+        };
+        for name in [".ENVRC", ".Envrc", ".en\u{200c}vrc"] {
+            assert!(made(name, Makes::File, true), "{name}");
+            assert!(!made(name, Makes::File, false), "{name}");
+        }
+        // What stands above a protected name may be made, and nothing be moved there.
+        assert!(made(".GitHub", Makes::Moved, true));
+        assert!(!made(".GitHub", Makes::Directory, true));
+        for folds in [false, true] {
+            assert!(made(".envrc", Makes::Other, folds));
+            assert!(!made(".envrc.example", Makes::File, folds));
         }
     }
 

@@ -30,7 +30,9 @@ mod second;
 mod served;
 mod streams;
 mod telling;
+mod through;
 mod tmp;
+mod watch;
 mod wire;
 
 pub use bwrap::system_bwrap;

@@ -9,28 +9,30 @@
 //! guard is hostile. What the host made gets its mount, as it would have had at the start; where
 //! that cannot be done the session is over, too.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Mount, MountKind, Plan, Step};
 use ringfence_core::policy::{Access, Policy};
 use ringfence_sys::Errno;
 use ringfence_sys::files;
-use rustix::fs::FileType;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{FileType, Stat};
 
 use super::aside::put_aside;
 use super::cover::{self, Session};
-use super::guard::{Guard, Makes, folded};
-use crate::launch::{LaunchError, NameFound};
+use super::guard::{Guard, Makes};
+use super::watch::{Watch, worked};
+use crate::launch::{Cause, LaunchError, NameFound};
 
 /// A command that has ended by then is short.
 const SHORT: Duration = Duration::from_millis(20);
+
+/// How long calls that were let through are kept in mind before it is found out what became of them.
+const SETTLE: Duration = Duration::from_millis(250);
 
 /// How often a name is mounted over before the session is given up.
 const MOST_TRIES: usize = 8;
@@ -39,6 +41,8 @@ const MOST_TRIES: usize = 8;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Name {
     pub(super) path: PathBuf,
+    /// The topmost directory above it that the session may write in: those between can be replaced.
+    pub(super) within: PathBuf,
     /// What may be done with it once it is there.
     pub(super) access: Access,
     pub(super) at_start: AtStart,
@@ -63,6 +67,7 @@ pub(super) fn of_plan(
     without: Option<Step>,
 ) -> Result<Vec<Name>, LaunchError> {
     let mut names = Vec::new();
+    let mut tops = Tops::new();
     if without == Some(Step::Names) {
         return Ok(names);
     }
@@ -76,7 +81,7 @@ pub(super) fn of_plan(
                             source: io::ErrorKind::AlreadyExists.into(),
                         });
                     }
-                    names.push(named(policy, name, AtStart::Absent));
+                    names.push(named(policy, &mut tops, name, AtStart::Absent));
                 }
             }
             Act::Root { mounts, .. } if without != Some(Step::Root) => {
@@ -87,7 +92,9 @@ pub(super) fn of_plan(
                 let inside = mounts
                     .iter()
                     .filter(|mount| is_inside_a_grant(mount, &kinds));
-                names.extend(inside.map(|mount| named(policy, &mount.at, AtStart::Mounted)));
+                let mut named =
+                    |mount: &Mount| named(policy, &mut tops, &mount.at, AtStart::Mounted);
+                names.extend(inside.map(&mut named));
             }
             _ => {}
         }
@@ -95,9 +102,27 @@ pub(super) fn of_plan(
     Ok(names)
 }
 
-fn named(policy: &Policy, path: &AbsPath, at_start: AtStart) -> Name {
+/// For each directory the topmost one at or above it that may be written, if it may itself.
+type Tops = HashMap<AbsPath, Option<AbsPath>>;
+
+fn top(policy: &Policy, tops: &mut Tops, directory: AbsPath) -> Option<AbsPath> {
+    if let Some(known) = tops.get(&directory) {
+        return known.clone();
+    }
+    let writable = policy.files().access(&directory).access == Access::Write;
+    let above = directory.parent().filter(|_| writable);
+    let above = above.and_then(|above| top(policy, tops, above));
+    let top = above.or_else(|| writable.then(|| directory.clone()));
+    tops.insert(directory, top.clone());
+    top
+}
+
+fn named(policy: &Policy, tops: &mut Tops, path: &AbsPath, at_start: AtStart) -> Name {
+    let parent = path.parent().unwrap_or_else(AbsPath::root);
+    let within = top(policy, tops, parent.clone()).unwrap_or(parent);
     Name {
         path: path.as_path().to_owned(),
+        within: within.as_path().to_owned(),
         access: policy.files().access(path).access,
         at_start,
     }
@@ -126,10 +151,23 @@ fn is_inside_a_grant(mount: &Mount, kinds: &HashMap<&Path, &MountKind>) -> bool 
 /// What a look at the names found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Holds {
-    /// The session must end.
-    No,
+    /// Something inside made a name: the session must end.
+    Made,
+    /// A name can be held no longer: the session must end.
+    NoLonger,
     /// Every name is as it should be.
     Yes,
+}
+
+impl Holds {
+    /// Why the session must end, if it must.
+    pub(super) fn broken(self) -> Option<Cause> {
+        match self {
+            Self::Made => Some(Cause::NameMade),
+            Self::NoLonger => Some(Cause::NameNotHeld),
+            Self::Yes => None,
+        }
+    }
 }
 
 /// Watches the names of one session.
@@ -139,16 +177,23 @@ pub(super) struct Names {
     /// Where the session is, if it said so.
     session: Option<Session>,
     watch: Option<Watch>,
+    /// Whether something was let through that may still make a name.
+    unsettled: bool,
+    /// When that was last found out.
+    settled: Instant,
     /// What was put aside.
     found: Vec<NameFound>,
-    /// Names that the host made, and that were mounted over then.
-    covered: Vec<PathBuf>,
+    /// Names that the host made, which are its own to keep.
+    hosts: Vec<PathBuf>,
+    /// Names that could be held no longer.
+    not_held: Vec<PathBuf>,
 }
 
-#[derive(Debug)]
-struct Watch {
-    inotify: OwnedFd,
-    directories: HashMap<i32, PathBuf>,
+/// What became of the names in a session that is over.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) found: Vec<NameFound>,
+    pub(super) not_held: Vec<PathBuf>,
 }
 
 impl Names {
@@ -157,8 +202,11 @@ impl Names {
             all: names,
             session: None,
             watch: None,
+            unsettled: false,
+            settled: Instant::now(),
             found: Vec::new(),
-            covered: Vec::new(),
+            hosts: Vec::new(),
+            not_held: Vec::new(),
         }
     }
 
@@ -178,71 +226,71 @@ impl Names {
         self.session = session;
     }
 
-    /// How long until the names have to be watched, if they are not yet.
+    /// How long until [`Names::attend`] is due, if it is at all; `since` the start.
     ///
     /// Nothing can be made inside before the first call is answered, so until then only the host
-    /// can, and a look at the names when listening begins finds what it did. Letting go of a watch
-    /// takes the kernel longer than a short command takes altogether, so that one has none.
-    pub(super) fn unwatched(&self, since: Duration) -> Option<Duration> {
-        let waits = self.watch.is_none() && !self.all.is_empty();
-        waits.then(|| SHORT.saturating_sub(since))
+    /// can, and a look at the names when watching begins finds what it did. Letting go of a
+    /// listener takes the kernel longer than a short command takes altogether, so that one has
+    /// none.
+    pub(super) fn due(&self, since: Duration) -> Option<Duration> {
+        match &self.watch {
+            None => (!self.all.is_empty()).then(|| SHORT.saturating_sub(since)),
+            Some(Watch::Listening(_)) if !self.unsettled => None,
+            Some(Watch::Listening(_)) => Some(SETTLE.saturating_sub(self.settled.elapsed())),
+            Some(Watch::Looking(looking)) => Some(looking.due()),
+        }
     }
 
-    /// Listens from now on, and looks at every name once.
-    pub(super) fn watch(&mut self, guard: Option<&Guard>) -> Holds {
+    /// Does what is due.
+    pub(super) fn attend(&mut self, guard: Option<&mut Guard>) -> Holds {
+        match &mut self.watch {
+            None => self.begin(guard),
+            Some(Watch::Listening(_)) => self.check(guard),
+            Some(Watch::Looking(looking)) => {
+                if looking.tries_again() {
+                    let again = Watch::begin(&self.all);
+                    if matches!(again, Watch::Listening(_)) {
+                        self.watch = Some(again);
+                    }
+                }
+                self.check(guard)
+            }
+        }
+    }
+
+    /// Watches from now on, and looks at every name once.
+    pub(super) fn begin(&mut self, guard: Option<&mut Guard>) -> Holds {
         if self.watch.is_some() || self.all.is_empty() {
             return Holds::Yes;
         }
-        let Ok(inotify) = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) else {
-            return Holds::No;
-        };
-        self.watch = Some(Watch {
-            inotify,
-            directories: HashMap::new(),
-        });
+        self.watch = Some(Watch::begin(&self.all));
         self.check(guard)
     }
 
-    /// Watches the nearest directory that is there, above each name.
-    fn add_directories(&mut self) -> Result<(), Errno> {
-        let Some(watch) = &mut self.watch else {
-            return Ok(());
-        };
-        let flags = WatchFlags::CREATE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::ONLYDIR
-            | WatchFlags::DONT_FOLLOW;
-        let mut known: HashSet<&Path> = HashSet::new();
-        for name in &self.all {
-            for directory in name.path.ancestors().skip(1) {
-                if known.contains(directory) {
-                    break;
-                }
-                match inotify::add_watch(&watch.inotify, directory, flags) {
-                    Ok(number) => {
-                        watch.directories.insert(number, directory.to_owned());
-                        known.insert(directory);
-                        break;
-                    }
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                    // What cannot be seen cannot be written either.
-                    Err(Errno::ACCESS) => break,
-                    Err(errno) => return Err(errno),
-                }
-            }
+    /// A call was let through that may make something.
+    pub(super) fn stir(&mut self) {
+        if !self.unsettled {
+            self.unsettled = true;
+            self.settled = Instant::now();
         }
-        Ok(())
+        if let Some(Watch::Looking(looking)) = &mut self.watch {
+            looking.stir();
+        }
     }
 
     /// Hears what has appeared; `guard` knows what the session could have made.
-    pub(super) fn hear(&mut self, guard: Option<&Guard>) -> Holds {
-        let heard = self.heard();
+    pub(super) fn hear(&mut self, guard: Option<&mut Guard>) -> Holds {
+        let Some(Watch::Listening(listener)) = &self.watch else {
+            return Holds::Yes;
+        };
+        let heard = listener.heard(&self.all);
         // First those that were named: until they are out of the way somebody may obey them.
         for index in &heard {
-            if let Some(name) = self.all.get(*index).cloned()
-                && self.appeared(&name, guard) == Holds::No
-            {
-                return Holds::No;
+            if let Some(name) = self.all.get(*index).cloned() {
+                let holds = self.appeared(&name, guard.as_deref());
+                if holds != Holds::Yes {
+                    return holds;
+                }
             }
         }
         if heard.is_empty() {
@@ -252,55 +300,68 @@ impl Names {
         }
     }
 
-    /// The names that may have appeared.
-    fn heard(&self) -> Vec<usize> {
-        let Some(watch) = &self.watch else {
-            return Vec::new();
-        };
-        let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
-        let mut reader = inotify::Reader::new(&watch.inotify, &mut buffer);
-        let mut heard = Vec::new();
-        while let Ok(event) = reader.next() {
-            let all = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            let directory = watch.directories.get(&event.wd());
-            let path = directory.zip(event.file_name()).map(|(directory, name)| {
-                let name = folded(name.to_bytes());
-                (directory, name)
-            });
-            for (index, name) in self.all.iter().enumerate() {
-                let concerned = path.as_ref().is_some_and(|(directory, appeared)| {
-                    let rest = name.path.strip_prefix(directory);
-                    let next = rest.ok().and_then(|rest| rest.iter().next());
-                    next.is_some_and(|next| folded(next.as_bytes()) == *appeared)
-                });
-                if (all || concerned) && !heard.contains(&index) {
-                    heard.push(index);
-                }
-            }
-        }
-        heard
+    /// Looks at the names that were not there, before anything is answered.
+    ///
+    /// The others were mounted over a moment ago, and are looked at when watching begins.
+    pub(super) fn first_look(&mut self, guard: Option<&Guard>) -> Holds {
+        let absent = self.all.iter();
+        let absent: Vec<Name> = absent
+            .filter(|name| name.at_start == AtStart::Absent)
+            .cloned()
+            .collect();
+        self.look_at(&absent, guard)
     }
 
     /// Looks at every name.
-    pub(super) fn check(&mut self, guard: Option<&Guard>) -> Holds {
-        if self.add_directories().is_err() {
-            return Holds::No;
+    pub(super) fn check(&mut self, mut guard: Option<&mut Guard>) -> Holds {
+        let began = worked();
+        let settle = self.unsettled && self.settled.elapsed() >= SETTLE;
+        if let (true, Some(guard)) = (settle, &mut guard) {
+            guard.let_through_mut().before_a_look();
         }
+        if let Some(Watch::Listening(listener)) = &mut self.watch
+            && listener.follow(&self.all).is_err()
+        {
+            self.watch = Some(Watch::looking());
+        }
+        let all = std::mem::take(&mut self.all);
+        let holds = self.look_at(&all, guard.as_deref());
+        self.all = all;
+        if let Some(Watch::Looking(looking)) = &mut self.watch {
+            looking.looked(began);
+        }
+        if let (true, Holds::Yes, Some(guard)) = (settle, holds, guard) {
+            guard.let_through_mut().after_a_look();
+            self.unsettled = !guard.let_through().is_empty();
+            self.settled = Instant::now();
+        }
+        holds
+    }
+
+    fn look_at(&mut self, names: &[Name], guard: Option<&Guard>) -> Holds {
         let mut holds = Holds::Yes;
-        for index in 0..self.all.len() {
-            let Some(name) = self.all.get(index).cloned() else {
-                continue;
-            };
-            if self.appeared(&name, guard) == Holds::No {
-                holds = Holds::No;
+        for name in names {
+            match self.appeared(name, guard) {
+                Holds::Made => holds = Holds::Made,
+                Holds::NoLonger if holds == Holds::Yes => holds = Holds::NoLonger,
+                Holds::NoLonger | Holds::Yes => {}
             }
         }
         holds
     }
 
     fn appeared(&mut self, name: &Name, guard: Option<&Guard>) -> Holds {
-        let Ok(status) = rustix::fs::lstat(&name.path) else {
+        let covered = |session: &Session| session.is_covered(&name.path);
+        if name.at_start == AtStart::Mounted && self.session.as_ref().is_some_and(covered) {
             return Holds::Yes;
+        }
+        let status = match look(&name.path) {
+            Look::Nothing => {
+                self.hosts.retain(|host| *host != name.path);
+                return Holds::Yes;
+            }
+            Look::There(status) => Some(status),
+            Look::Unknown => None,
         };
         let (Some(guard), Some(session)) = (guard, self.session.as_ref()) else {
             // Nobody was asked before it was made, so whoever made it need not be hostile.
@@ -309,53 +370,106 @@ impl Names {
             }
             return Holds::Yes;
         };
+        let Some(status) = status else {
+            // What is mounted over stays so where nobody can look.
+            return match name.at_start {
+                AtStart::Absent => self.no_longer(name),
+                AtStart::Mounted => Holds::Yes,
+            };
+        };
         if session.is_covered(&name.path) {
             return Holds::Yes;
         }
-        let kind = FileType::from_raw_mode(status.st_mode);
-        let makes: &[Makes] = match kind {
-            FileType::Directory => &[Makes::Directory, Makes::Moved],
-            FileType::RegularFile => &[Makes::File, Makes::Moved, Makes::Other],
-            _ => &[Makes::Moved, Makes::Other],
-        };
         // A mount point cannot be replaced from inside: whoever took the mount away was the host.
-        if name.at_start == AtStart::Absent && guard.may_have_made(makes) {
+        if name.at_start == AtStart::Absent && guard.let_through().may_have_made(makers(&status)) {
             self.found.extend(put_aside(&name.path));
-            return Holds::No;
+            return Holds::Made;
+        }
+        if !self.hosts.contains(&name.path) {
+            self.hosts.push(name.path.clone());
         }
         // The host may be replacing it once more at this very moment.
         for _ in 0..MOST_TRIES {
             let covered = cover::mount(session, &name.path, name.access);
             if session.is_covered(&name.path) {
-                if !self.covered.contains(&name.path) {
-                    self.covered.push(name.path.clone());
-                }
                 return Holds::Yes;
             }
             if covered == Err(Errno::NOENT) && rustix::fs::lstat(&name.path).is_err() {
                 return Holds::Yes;
             }
         }
-        Holds::No
+        self.no_longer(name)
+    }
+
+    fn no_longer(&mut self, name: &Name) -> Holds {
+        if !self.not_held.contains(&name.path) {
+            self.not_held.push(name.path.clone());
+        }
+        Holds::NoLonger
     }
 
     /// The last look, when nothing of the session is left.
-    pub(super) fn finish(&mut self) -> Vec<NameFound> {
-        let mut found = std::mem::take(&mut self.found);
+    ///
+    /// What is there now and was not heard of is the session's if it may have made such a thing.
+    pub(super) fn finish(&mut self, guard: Option<&Guard>) -> Outcome {
+        let mut outcome = Outcome {
+            found: std::mem::take(&mut self.found),
+            not_held: std::mem::take(&mut self.not_held),
+        };
         if self.watch.is_none() {
             // No call that makes anything was ever answered: whatever is there is the host's.
-            return found;
+            return outcome;
         }
         for name in &self.all {
-            if name.at_start == AtStart::Absent && !self.covered.contains(&name.path) {
-                found.extend(put_aside(&name.path));
+            if name.at_start == AtStart::Mounted || self.hosts.contains(&name.path) {
+                continue;
+            }
+            let made = |makes| guard.is_none_or(|guard| guard.let_through().may_have_made(makes));
+            match look(&name.path) {
+                Look::There(status) if made(makers(&status)) => {
+                    outcome.found.extend(put_aside(&name.path));
+                }
+                Look::Nothing | Look::There(_) => {}
+                Look::Unknown => {
+                    if !outcome.not_held.contains(&name.path) {
+                        outcome.not_held.push(name.path.clone());
+                    }
+                }
             }
         }
-        found
+        outcome
     }
 
     /// Readable when something appeared that may concern a name.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.watch.as_ref()?.inotify.as_fd())
+        match &self.watch {
+            Some(Watch::Listening(listener)) => Some(listener.as_fd()),
+            Some(Watch::Looking(_)) | None => None,
+        }
+    }
+}
+
+/// What stands at a name.
+enum Look {
+    Nothing,
+    There(Stat),
+    /// The directory can no longer be looked into.
+    Unknown,
+}
+
+fn look(path: &Path) -> Look {
+    match rustix::fs::lstat(path) {
+        Ok(status) => Look::There(status),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Look::Nothing,
+        Err(_) => Look::Unknown,
+    }
+}
+
+/// The calls that can have made such a thing.
+fn makers(status: &Stat) -> &'static [Makes] {
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::Directory => &[Makes::Directory, Makes::Moved],
+        FileType::RegularFile => &[Makes::File, Makes::Moved, Makes::Other],
+        _ => &[Makes::Moved, Makes::Other],
     }
 }

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::path::AbsPath;
-use ringfence_core::plan::{Base, Mount, MountKind};
+use ringfence_core::plan::{Base, Mount, MountKind, pins};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD, Identity};
 use ringfence_sys::mounts::{
@@ -89,6 +89,10 @@ enum Kind {
         path: CString,
         number: (u32, u32),
     },
+    /// Nothing: one of [`MASKS`].
+    Mask(&'static CStr),
+    /// A directory over itself, so that it stays where it is.
+    Pin,
     /// A directory or file of the scratch.
     Scratch {
         path: CString,
@@ -116,6 +120,8 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("stdout", "/proc/self/fd/1"),
 ];
 
+/// What is forbidden in a mask.
+const MASK: Attributes = SCRATCH.union(Attributes::RDONLY).union(Attributes::NOEXEC);
 /// What is forbidden in the scratch itself, and so in every part of it.
 const SCRATCH: Attributes = Attributes::NOSUID.union(Attributes::NODEV);
 /// Read-only does not keep anybody from writing to a device; it keeps root from changing the mode
@@ -123,6 +129,9 @@ const SCRATCH: Attributes = Attributes::NOSUID.union(Attributes::NODEV);
 const DEVICE: Attributes = Attributes::NOSUID
     .union(Attributes::NOEXEC)
     .union(Attributes::RDONLY);
+
+/// An empty directory and a closed file of the scratch, for whatever is hidden.
+const MASKS: [&CStr; 2] = [c"mask", c"closed"];
 
 /// A directory anybody can list and nobody can write.
 const LISTED: Mode = Mode::from_raw_mode(0o555);
@@ -167,14 +176,23 @@ pub(super) fn lay_out(
     // The base itself carries the access of the root.
     let mounts = mounts.iter().filter(|mount| mount.at != AbsPath::root());
     let places = mounts.clone().map(|mount| &mount.at);
-    let above: HashSet<AbsPath> = places
-        .chain(texts.iter().map(|text| &text.at))
-        .flat_map(|place| std::iter::successors(place.parent(), AbsPath::parent))
-        .collect();
+    let pinned = pins(mounts.clone());
+    let mut above: HashSet<AbsPath> = HashSet::new();
+    for place in places.chain(texts.iter().map(|text| &text.at)) {
+        let mut next = place.parent();
+        while let Some(directory) = next {
+            next = directory.parent();
+            if !above.insert(directory) {
+                break;
+            }
+        }
+    }
     for (index, mount) in mounts.clone().enumerate() {
         let has_children = above.contains(&mount.at);
         if let MountKind::Alias { path } = &mount.kind {
             layout.alias(&mount.at, path)?;
+        } else if pinned.contains(&mount.at) {
+            layout.push(&mount.at, Kind::Pin)?;
         } else {
             layout.place(index, mount, has_children)?;
         }
@@ -227,41 +245,41 @@ impl Layout<'_> {
     }
 
     fn place(&mut self, index: usize, mount: &Mount, has_children: bool) -> io::Result<()> {
-        let directory = !matches!(
+        if let MountKind::Bind { access } = mount.kind {
+            let (kind, identity) = self.host(mount.at.as_path(), SCRATCH | attributes(access))?;
+            self.make_target(&mount.at, identity.kind == files::Kind::Directory)?;
+            self.shadow(&mount.at);
+            return self.push(&mount.at, kind);
+        }
+        let file = matches!(
             mount.kind,
             MountKind::Device { .. }
                 | MountKind::Mask {
                     over: Found::File | Found::Other
                 }
-        ) && !is_file(mount)?;
-        self.make_target(&mount.at, directory)?;
-        let at = inside(&mount.at)?;
-        let harmless = Attributes::NOSUID | Attributes::NODEV;
+        );
+        self.make_target(&mount.at, !file)?;
         let kind = match &mount.kind {
-            MountKind::Bind { access } => {
-                self.shadow(&mount.at);
-                self.host(mount.at.as_path(), harmless | attributes(*access))?
-            }
             MountKind::Device { access } => {
-                self.host(mount.at.as_path(), Attributes::NOSUID | attributes(*access))?
+                let forbidden = Attributes::NOSUID | attributes(*access);
+                self.host(mount.at.as_path(), forbidden)?.0
             }
             MountKind::Mask {
                 over: Found::Directory,
             } => {
-                let own = has_children.then(|| format!("mask{index}"));
-                if let Some(own) = &own {
-                    self.make(own, Made::Directory(PLAIN))?;
-                    self.private.insert(mount.at.clone(), own.into());
-                }
-                Kind::Scratch {
-                    path: c_string(Path::new(own.as_deref().unwrap_or("mask")))?,
-                    attributes: harmless | Attributes::RDONLY | Attributes::NOEXEC,
+                if has_children {
+                    let own = format!("mask{index}");
+                    self.make(&own, Made::Directory(PLAIN))?;
+                    self.private.insert(mount.at.clone(), own.clone().into());
+                    Kind::Scratch {
+                        path: c_string(Path::new(&own))?,
+                        attributes: MASK,
+                    }
+                } else {
+                    Kind::Mask(MASKS[0])
                 }
             }
-            MountKind::Mask { .. } => Kind::Scratch {
-                path: c"closed".to_owned(),
-                attributes: harmless | Attributes::RDONLY | Attributes::NOEXEC,
-            },
+            MountKind::Mask { .. } => Kind::Mask(MASKS[1]),
             MountKind::Tmpfs { size } => {
                 let own = format!("tmp{index}");
                 self.make(&own, Made::Directory(STICKY))?;
@@ -273,7 +291,7 @@ impl Layout<'_> {
                 }
                 Kind::Scratch {
                     path: c_string(Path::new(&own))?,
-                    attributes: harmless,
+                    attributes: SCRATCH,
                 }
             }
             MountKind::Devices => return self.devices(&mount.at),
@@ -284,6 +302,11 @@ impl Layout<'_> {
                 ));
             }
         };
+        self.push(&mount.at, kind)
+    }
+
+    fn push(&mut self, at: &AbsPath, kind: Kind) -> io::Result<()> {
+        let at = inside(at)?;
         self.build.mounts.push(Placed { at, kind });
         Ok(())
     }
@@ -293,16 +316,11 @@ impl Layout<'_> {
         let path = format!("text{index}");
         self.make(&path, Made::Text(text.bytes.clone()))?;
         self.make_target(&text.at, false)?;
-        let at = inside(&text.at)?;
         let kind = Kind::Scratch {
             path: c_string(Path::new(&path))?,
-            attributes: Attributes::NOSUID
-                | Attributes::NODEV
-                | Attributes::NOEXEC
-                | Attributes::RDONLY,
+            attributes: MASK,
         };
-        self.build.mounts.push(Placed { at, kind });
-        Ok(())
+        self.push(&text.at, kind)
     }
 
     /// A tree of the host's hides what the scratch has around it.
@@ -350,7 +368,7 @@ impl Layout<'_> {
         self.make(path, what)
     }
 
-    fn host(&mut self, path: &Path, attributes: Attributes) -> io::Result<Kind> {
+    fn host(&mut self, path: &Path, attributes: Attributes) -> io::Result<(Kind, Identity)> {
         let held = Captured::find(self.granted, path);
         let path = c_string(path)?;
         let pin = match held {
@@ -359,11 +377,12 @@ impl Layout<'_> {
         };
         let identity = files::identify(&pin)?;
         self.build.pins.push(pin);
-        Ok(Kind::Host {
+        let kind = Kind::Host {
             path,
             identity,
             attributes,
-        })
+        };
+        Ok((kind, identity))
     }
 
     fn devices(&mut self, at: &AbsPath) -> io::Result<()> {
@@ -374,36 +393,18 @@ impl Layout<'_> {
             let target = c_string(Path::new(target))?;
             self.make(Path::new("dev").join(name), Made::Link(target))?;
         }
-        self.build.mounts.push(Placed {
-            at: inside(at)?,
-            kind: Kind::Scratch {
-                path: c"dev".to_owned(),
-                attributes: Attributes::NOSUID
-                    | Attributes::NODEV
-                    | Attributes::NOEXEC
-                    | Attributes::RDONLY,
-            },
-        });
+        let kind = Kind::Scratch {
+            path: c"dev".to_owned(),
+            attributes: MASK,
+        };
+        self.push(at, kind)?;
         for (name, number) in DEVICES {
             self.make(Path::new("dev").join(name), Made::File(CLOSED))?;
             let path = Path::new("/dev").join(name);
             let path = c_string(&path)?;
-            let kind = Kind::Device { path, number };
-            let at = inside(&at.below(name))?;
-            self.build.mounts.push(Placed { at, kind });
+            self.push(&at.below(name), Kind::Device { path, number })?;
         }
-        self.build.mounts.push(Placed {
-            at: inside(&at.below("pts"))?,
-            kind: Kind::Terminals,
-        });
-        Ok(())
-    }
-}
-
-fn is_file(mount: &Mount) -> io::Result<bool> {
-    match mount.kind {
-        MountKind::Bind { .. } => Ok(!std::fs::symlink_metadata(mount.at.as_path())?.is_dir()),
-        _ => Ok(false),
+        self.push(&at.below("pts"), Kind::Terminals)
     }
 }
 
@@ -457,12 +458,27 @@ impl RootBuild {
             .base(subject, scratch.as_fd())
             .map_err(|errno| (0, errno))?;
         move_mount(subject, root.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
+        self.masks(subject, scratch.as_fd())
+            .map_err(|errno| (0, errno))?;
         for (number, placed) in (1..).zip(&self.mounts) {
             placed
                 .mount(subject, root.as_fd(), scratch.as_fd())
                 .map_err(|errno| (number, errno))?;
         }
         mounts::swap_root(subject, root.as_fd()).map_err(|errno| (0, errno))
+    }
+
+    /// Closes the masks for good: what is cloned from them is closed as well.
+    fn masks(&self, subject: &Subject, scratch: BorrowedFd<'_>) -> Result<(), Errno> {
+        for mask in MASKS {
+            let is_it = |placed: &Placed| matches!(placed.kind, Kind::Mask(path) if path == mask);
+            if self.mounts.iter().any(is_it) {
+                let tree = open_tree(scratch, mask, Reach::Single)?;
+                forbid(subject, tree.as_fd(), MASK)?;
+                move_mount(subject, tree.as_fd(), scratch, mask)?;
+            }
+        }
+        Ok(())
     }
 
     /// The scratch, with everything in it that anybody will see.
@@ -555,6 +571,13 @@ impl Placed {
                 // can lead elsewhere.
                 return move_mount(subject, tree.as_fd(), root, &self.at);
             }
+            Kind::Mask(path) => open_tree(scratch, path, Reach::Single)?,
+            Kind::Pin => {
+                // Whatever stands there is seen there already; it only must be no link.
+                let place = self.place(root, OFlags::DIRECTORY)?;
+                let tree = open_tree(place.as_fd(), c"", Reach::Recursive)?;
+                return move_mount(subject, tree.as_fd(), place.as_fd(), c"");
+            }
             Kind::Scratch { path, attributes } => {
                 let tree = open_tree(scratch, path, Reach::Single)?;
                 if *attributes != SCRATCH {
@@ -572,14 +595,19 @@ impl Placed {
                 terminals.mount(Attributes::NOSUID | Attributes::NOEXEC)?
             }
         };
-        let target = files::openat2(
+        let place = self.place(root, OFlags::empty())?;
+        move_mount(subject, tree.as_fd(), place.as_fd(), c"")
+    }
+
+    /// Where it goes, with no link on the way.
+    fn place(&self, root: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errno> {
+        files::openat2(
             root,
             &self.at,
-            OFlags::PATH | OFlags::NOFOLLOW,
+            OFlags::PATH | OFlags::NOFOLLOW | more,
             Mode::empty(),
             ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
-        )?;
-        move_mount(subject, tree.as_fd(), target.as_fd(), c"")
+        )
     }
 }
 

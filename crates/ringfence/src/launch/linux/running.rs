@@ -21,6 +21,7 @@ use super::broker::Broker;
 use super::bwrap::Outside;
 use super::cover::Session;
 use super::gate::Opening;
+use super::guard::Guard;
 use super::held::{Held, MOMENT};
 use super::init::Boundary;
 use super::names::{Holds, Name, Names};
@@ -57,7 +58,8 @@ pub struct Running {
     _tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
     pub(super) session: Option<Session>,
-    tried: Vec<PathBuf>,
+    /// What knows about names that were tried, once nobody asks any more.
+    guard: Option<Guard>,
     pub(super) broker: Option<Broker>,
     /// The session has no other network, so with this it has none.
     pub(super) gate: Option<Gate>,
@@ -101,7 +103,7 @@ impl Running {
             timeline: Vec::new(),
             broker: None,
             session: None,
-            tried: Vec::new(),
+            guard: None,
             gate: None,
             told: Told::default(),
             terminal: None,
@@ -318,11 +320,13 @@ impl Running {
             self.denials = broker.denials();
         }
         let tried = self.names_tried();
+        let outcome = self.with_names(|names, guard| names.finish(guard.as_deref()));
         let report = Report {
             engine: self.plan.engine(),
             cause,
             gaps: self.plan.gaps().to_vec(),
-            names: self.names.finish(),
+            names: outcome.found,
+            not_held: outcome.not_held,
             tried,
             changes: None,
             network: self.attempts(),
@@ -366,13 +370,14 @@ impl Running {
                 observer.settled(self);
                 continue;
             }
-            let unwatched = self.names.unwatched(self.started.elapsed());
-            if unwatched == Some(Duration::ZERO) && self.begin_to_watch() == Holds::No {
-                self.kill();
-                return Ok(Cause::NameMade);
-            }
-            let unwatched = unwatched.filter(|left| !left.is_zero());
-            let soon = patience.into_iter().chain(moment).chain(unwatched);
+            let due = match self.attend_names() {
+                Ok(due) => due,
+                Err(cause) => {
+                    self.kill();
+                    return Ok(cause);
+                }
+            };
+            let soon = patience.into_iter().chain(moment).chain(due);
             let sooner = left.into_iter().chain(soon).min();
             let news = self.sleep(sooner, signals, beside)?;
             beside.serve(self)?;
@@ -391,9 +396,9 @@ impl Running {
                     }
                 },
                 other => {
-                    if self.attend(other) == Holds::No {
+                    if let Some(cause) = self.attend(other).broken() {
                         self.kill();
-                        return Ok(Cause::NameMade);
+                        return Ok(cause);
                     }
                 }
             }
@@ -418,13 +423,14 @@ impl Running {
         beside: &mut dyn Beside,
         observer: &mut dyn Observer,
     ) -> io::Result<()> {
-        if self.begin_to_watch() == Holds::No {
-            self.kill();
-            return Ok(());
-        }
         while !self.reaped {
             let left = self.time_left();
-            let news = self.sleep(left, signals, beside)?;
+            let Ok(due) = self.attend_names() else {
+                self.kill();
+                return Ok(());
+            };
+            let sooner = left.into_iter().chain(due).min();
+            let news = self.sleep(sooner, signals, beside)?;
             beside.serve(self)?;
             let asked = match signals {
                 Some(signals) => signals.ask_to_end()?,
@@ -440,7 +446,7 @@ impl Running {
                     return Ok(());
                 }
                 other => {
-                    if self.attend(other) == Holds::No {
+                    if self.attend(other).broken().is_some() {
                         self.kill();
                         return Ok(());
                     }
@@ -454,12 +460,13 @@ impl Running {
     /// Does what there is to do; whether the protected names still hold.
     fn attend(&mut self, news: News) -> Holds {
         match news {
-            News::Appeared => return self.look_at_names(),
+            News::Appeared => return self.with_names(Names::hear),
             News::Asked => {
                 // Before the first answer, since something may be made with it.
-                let holds = self.begin_to_watch();
+                let holds = self.with_names(Names::begin);
                 if let Some(broker) = self.broker.as_ref().filter(|_| holds == Holds::Yes) {
                     broker.serve();
+                    self.names.stir();
                 }
                 return holds;
             }
@@ -495,46 +502,45 @@ impl Running {
         self.names.hold(session);
         // What the host did while the session was being built.
         let looked = if guarded {
-            match &self.broker {
-                Some(broker) => self.names.check(broker.guard().as_ref()),
-                None => Holds::No,
-            }
+            self.with_names(|names, guard| names.first_look(guard.as_deref()))
         } else {
             // Nobody is asked before something is made.
-            self.begin_to_watch()
+            self.with_names(Names::begin)
         };
         match looked {
             Holds::Yes => Ok(()),
-            Holds::No => Err(Errno::EXIST),
+            Holds::Made | Holds::NoLonger => Err(Errno::EXIST),
         }
     }
 
-    fn begin_to_watch(&mut self) -> Holds {
-        match &self.broker {
-            Some(broker) => self.names.watch(broker.guard().as_ref()),
-            None => self.names.watch(None),
+    /// Does what is due about the names, and says when it is again.
+    fn attend_names(&mut self) -> Result<Option<Duration>, Cause> {
+        if self.names.due(self.started.elapsed()) == Some(Duration::ZERO)
+            && let Some(cause) = self.with_names(Names::attend).broken()
+        {
+            return Err(cause);
         }
+        Ok(self.names.due(self.started.elapsed()))
     }
 
-    fn look_at_names(&mut self) -> Holds {
+    fn with_names<R>(&mut self, act: impl FnOnce(&mut Names, Option<&mut Guard>) -> R) -> R {
         match &self.broker {
-            Some(broker) => self.names.hear(broker.guard().as_ref()),
-            None => self.names.hear(None),
+            Some(broker) => act(&mut self.names, broker.guard().as_mut()),
+            None => act(&mut self.names, self.guard.as_mut()),
         }
     }
 
     /// Nobody is left who could ask. What was tried is remembered.
     fn forget_broker(&mut self) {
-        self.tried = self.names_tried();
         if let Some(broker) = self.broker.take() {
             self.denials = broker.denials();
+            self.guard = broker.into_guard();
         }
     }
 
-    fn names_tried(&self) -> Vec<PathBuf> {
-        let asked = self.broker.as_ref().map(Broker::guard);
-        let tried = asked.and_then(|guard| Some(guard.as_ref()?.tried().to_vec()));
-        tried.unwrap_or_else(|| self.tried.clone())
+    fn names_tried(&mut self) -> Vec<PathBuf> {
+        let tried = self.with_names(|_, guard| Some(guard?.tried().to_vec()));
+        tried.unwrap_or_default()
     }
 
     /// What the session tried to reach up to now.

@@ -256,6 +256,7 @@ impl Running {
             cause,
             gaps: self.plan.gaps().to_vec(),
             names: Vec::new(),
+            not_held: Vec::new(),
             tried: Vec::new(),
             changes: None,
             denials: Vec::new(),
