@@ -1,4 +1,4 @@
-//! Serves the sockets that were made inside a session.
+//! Serves the sockets that were made inside a session, or for it.
 //!
 //! One thread waits at the doors and answers questions for names; each connection gets a thread of
 //! its own, small and bounded in number, so that a client that does nothing holds up nobody. What
@@ -18,14 +18,14 @@ use std::{fmt, io};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, getrlimit};
 
 use crate::dial::Dialer;
 use crate::event::{Attempt, Log};
 use crate::names::{Carried, Names};
 use crate::stash::Stash;
-use crate::stream::{Stop, Stream, timespec};
+use crate::stream::{Stop, Stream, pipe, timespec};
+use crate::token::Token;
 
 /// How many connections a session may have at once, if there are descriptors for them.
 const MOST: usize = 1024;
@@ -41,11 +41,13 @@ const IDLE: Duration = Duration::from_secs(5);
 /// How long the doors stay closed when there is nothing left to open them with.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Sockets that were made inside a session, bound and listening.
+/// Sockets that were made inside a session or for it, bound and listening.
 #[derive(Debug, Default)]
 pub struct Doors {
     /// For HTTP and SOCKS clients.
     pub proxy: Option<OwnedFd>,
+    /// What those have to say, if others than the session's can reach that socket.
+    pub token: Option<Token>,
     /// For connections that are carried here.
     pub carrier: Option<OwnedFd>,
     /// For questions about names.
@@ -70,6 +72,7 @@ pub struct Gate {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) dialer: Dialer,
+    pub(crate) token: Option<Token>,
     pub(crate) log: Log,
     pub(crate) names: Names,
     pub(crate) stash: Stash,
@@ -97,12 +100,13 @@ impl Gate {
     ///
     /// For want of descriptors or threads; nothing is served then.
     pub fn open(mut doors: Doors, dialer: Dialer) -> io::Result<Self> {
-        let (stop, end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stop, end) = pipe()?;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let most = (limit.saturating_sub(SPARE) / EACH).clamp(16, MOST);
         let shared = Arc::new(Shared {
             dialer,
+            token: doors.token.take(),
             log: Log::default(),
             names: Names::default(),
             stash: Stash::new(std::mem::take(&mut doors.stash)),
