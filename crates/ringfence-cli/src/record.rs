@@ -37,7 +37,7 @@ pub(crate) struct Record {
     pub(crate) approved: Approved,
     about: About,
     /// Whoever waits for the command of a lingering session.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub(crate) behind: Option<ringfence::linger::Behind>,
 }
 
@@ -47,12 +47,12 @@ struct About {
     session: String,
     name: String,
     project: PathBuf,
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     directory: PathBuf,
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     command: Vec<OsString>,
     /// Where sessions are written down.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     sessions: Option<PathBuf>,
     trail: Option<Trail>,
 }
@@ -68,7 +68,7 @@ impl Record {
             error: None,
             approved: Approved::default(),
             about: About::default(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             behind: None,
         };
         if arguments.dry_run {
@@ -101,7 +101,7 @@ impl Record {
 
     /// Remembers where a run is, so that others can find it.
     #[cfg_attr(
-        not(target_os = "linux"),
+        not(any(target_os = "linux", target_os = "macos")),
         expect(unused_variables, reason = "only there others can find it")
     )]
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
@@ -109,16 +109,16 @@ impl Record {
             project: scene.place.project.as_path().to_owned(),
             // Where sessions cannot be found by others, this is all there is to call one by.
             name: name.unwrap_or_default().to_owned(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             directory: scene.surroundings.current.as_path().to_owned(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             command: command.to_vec(),
             trail: scene.surroundings.state.as_deref().map(Trail::below),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             sessions: scene.surroundings.sessions(),
             ..About::default()
         };
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
         if let Ok(named) = ringfence::sessions::About::new(name, command) {
             self.about.session = named.id;
             self.about.name = named.name;
@@ -128,7 +128,7 @@ impl Record {
     /// Where the session is written down, and as what.
     ///
     /// Without it the session is held all the same, and only `ringfence sessions` does not see it.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub(crate) fn registry(&self, plan: &Plan) -> Option<(PathBuf, ringfence::sessions::About)> {
         let registry = self.about.sessions.clone()?;
         let about = ringfence::sessions::About {
@@ -285,7 +285,7 @@ fn said(written: std::io::Result<()>) {
 }
 
 /// While the session is waited for: it is told when others can see it, and when its command ends.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 impl ringfence::launch::Observer for Record {
     fn settled(&mut self, session: &Running) {
         self.flush();

@@ -146,6 +146,52 @@ pub fn end_session<T: ProcessTable>(table: &mut T) -> Result<Ended, CleanupError
     }
 }
 
+/// Who is of the session at the moment, for people to look at: some may have come or gone since.
+///
+/// # Errors
+///
+/// The machine's answer, if it lists nobody.
+pub fn members<T: ProcessTable>(table: &mut T) -> Result<Vec<Identity>, T::Error> {
+    let mut members = Vec::new();
+    for listed in table.list()? {
+        if listed.life == Life::Running && table.recognise(listed.process) == Standing::Here {
+            members.push(listed.process);
+        }
+    }
+    Ok(members)
+}
+
+/// Whether anybody of the session is left. Nobody is ended, and no answer is a guess: where somebody
+/// went while everybody was asked about, it is asked once more.
+///
+/// # Errors
+///
+/// [`CleanupError::List`] if the machine does not say; [`CleanupError::Unkillable`] if no pass of very
+/// many was conclusive.
+pub fn anybody_left<T: ProcessTable>(table: &mut T) -> Result<bool, CleanupError<T::Error>> {
+    let mut cleared = HashSet::new();
+    for passes in 1..=MOST_PASSES {
+        let mut vanished = 0;
+        for listed in table.list().map_err(CleanupError::List)? {
+            if listed.life == Life::Zombie || cleared.contains(&listed.process) {
+                continue;
+            }
+            match table.recognise(listed.process) {
+                Standing::Elsewhere => {
+                    cleared.insert(listed.process);
+                }
+                Standing::Gone => vanished += 1,
+                Standing::Here => return Ok(true),
+            }
+        }
+        if vanished == 0 {
+            return Ok(false);
+        }
+        table.pause(passes);
+    }
+    Err(CleanupError::Unkillable { left: 0 })
+}
+
 /// What one pass came upon.
 struct Pass {
     found: usize,

@@ -8,12 +8,12 @@ mod explain;
 mod grants;
 mod hook;
 pub(crate) mod judged;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod linger;
 mod log;
 mod man;
 mod run;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod sessions;
 mod settings;
 mod shell;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Where no session can run there is none to show.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod sessions {
     use crate::args::SessionsCommand;
     use crate::exit::Exit;

@@ -8,10 +8,11 @@
 use proptest::prelude::*;
 use ringfence_core::origin::Layer;
 use ringfence_core::path::AbsPath;
-use ringfence_core::plan::{Act, EngineChoice, HostFacts, compile};
+use ringfence_core::plan::{Act, EngineChoice, HostFacts, Hosts, compile};
 use ringfence_core::policy::{Access, Content, Policy};
 use ringfence_core::seatbelt::{
-    self, Action, Bound, DEVICES, Filter, Fingerprint, Probe, Profile, SessionDirectory, spellings,
+    self, Action, Bound, DEVICES, Filter, Fingerprint, Own, Probe, Profile, SessionDirectory,
+    spellings,
 };
 use ringfence_core::settings::{Kind, Os, Preset, Settings, Word};
 
@@ -40,7 +41,15 @@ struct Written {
 
 impl Written {
     fn new(profile: &Profile) -> Self {
-        let bound = profile.bind(&session(), Some(4711)).unwrap();
+        let own = Own {
+            gate_port: Some(4711),
+            terminal: Some(path("/dev/ttys042")),
+        };
+        Self::with(profile, &own)
+    }
+
+    fn with(profile: &Profile, own: &Own) -> Self {
+        let bound = profile.bind(&session(), own).unwrap();
         let rules = sbpl::read(&bound.text).unwrap();
         Self { bound, rules }
     }
@@ -276,6 +285,55 @@ fn services_and_the_network_are_closed_unless_opened() {
 }
 
 #[test]
+fn only_the_gate_is_reached_and_only_where_there_is_one() {
+    let policy = World::macos().tool(r#"{ "network": { "hosts": ["a.test"] } }"#);
+    let facts = HostFacts::named("macos-15").unwrap();
+    let plan = compile(&policy, &facts, EngineChoice::Auto);
+    assert_eq!(plan.gaps(), []);
+    let gates = |act: &&Act| matches!(act, Act::Gate(gate) if gate.hosts != Hosts::None);
+    assert_eq!(plan.acts().iter().filter(gates).count(), 1);
+    let profile = profile(&policy);
+    let reached = |own: &Own| {
+        let written = Written::with(&profile, own);
+        let reaches = |port: &u16| {
+            let place = format!("localhost:{port}");
+            written.allows(&Request::Port("network-outbound", &place))
+        };
+        (1..=u16::MAX).filter(reaches).collect::<Vec<_>>()
+    };
+    let own = |gate_port| Own {
+        gate_port,
+        ..Own::default()
+    };
+    assert_eq!(reached(&own(Some(4711))), [4711]);
+    assert_eq!(reached(&own(None)), [0_u16; 0]);
+}
+
+#[test]
+fn a_session_commands_its_own_terminal_and_no_other() {
+    let world = World::macos();
+    for kind in [Kind::Terminal, Kind::Tool] {
+        let policy = world.resolve(kind, &Settings::new()).unwrap();
+        let profile = profile(&policy);
+        let with = Written::new(&profile);
+        let without = Written::with(&profile, &Own::default());
+        for (own, terminal) in [
+            (true, "/dev/ttys042"),
+            (true, "/dev/tty"),
+            (false, "/dev/ttys04"),
+            (false, "/dev/ttys0420"),
+            (false, "/dev/ttys000"),
+        ] {
+            let terminal = path(terminal);
+            assert_eq!(with.file("file-ioctl", &terminal), own, "{terminal}");
+            assert!(!without.file("file-ioctl", &terminal), "{terminal}");
+        }
+        assert!(with.file("file-write-data", &path("/dev/ttys042")));
+        assert!(!without.file("file-write-data", &path("/dev/ttys042")));
+    }
+}
+
+#[test]
 fn sockets_of_the_host_are_closed_unless_granted() {
     let world = World::macos();
     let all = Written::new(&profile(&world.tool(r#"{ "network": { "mode": "all" } }"#)));
@@ -389,7 +447,7 @@ fn a_path_that_is_no_text_is_a_gap_and_never_a_rule() {
     let odd = AbsPath::parse(odd).unwrap();
     let mut profile = seatbelt::tracking();
     profile.rules[0].filters = vec![Filter::Literal(seatbelt::PathValue::Host(odd))];
-    assert!(profile.bind(&session(), None).is_err());
+    assert!(profile.bind(&session(), &Own::default()).is_err());
 }
 
 proptest! {

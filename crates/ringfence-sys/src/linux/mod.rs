@@ -25,6 +25,7 @@ pub mod probe;
 pub mod process;
 pub mod procfs;
 mod raw;
+pub mod ready;
 pub mod seccomp;
 pub mod signals;
 pub mod sockets;
@@ -34,9 +35,9 @@ pub mod start;
 pub mod statmount;
 mod subject;
 pub mod switches;
-pub mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub(crate) mod tty;
 pub mod wait;
 
 pub use rustix::io::Errno;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringfence_sys::Signal;
 use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 
-use super::running::Running;
+use super::Running;
 
 /// Signals that a program whose whole purpose is one session passes on to it.
 #[derive(Debug)]

@@ -17,13 +17,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringfence_sys::Signal;
+use ringfence_sys::ready::{PollFd, PollFlags};
 use ringfence_sys::signals::Mask;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::prepare::Prepared;
-use super::running::{Beside, Running};
-use crate::launch::{LaunchError, Report};
+use super::beside::Beside;
+use super::{LaunchError, Prepared, Report, Running, pipes};
 
 /// Enough for a poll loop, and for building a report.
 const STACK: usize = 256 << 10;
@@ -78,13 +77,8 @@ impl Prepared {
             what: what.to_owned(),
             source,
         };
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let bell = eventfd(0, flags).map_err(|errno| refused("make a bell", errno.into()))?;
-        let heard = bell
-            .try_clone()
-            .map_err(|error| refused("make a bell", error))?;
-        let (over, open) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("open a pipe", errno.into()))?;
+        let (heard, bell) = make_bell().map_err(|error| refused("make a bell", error))?;
+        let (over, open) = pipes::pipe().map_err(|error| refused("open a pipe", error))?;
         let (orders, received) = channel();
         let (told, news) = channel();
         let (started, starts) = channel();
@@ -140,6 +134,15 @@ impl Prepared {
     }
 }
 
+/// A pipe that nobody waits at: what is heard, and what rings.
+fn make_bell() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (heard, bell) = pipes::pipe()?;
+    for end in [&heard, &bell] {
+        fcntl_setfl(end, OFlags::NONBLOCK)?;
+    }
+    Ok((heard, bell))
+}
+
 fn live(running: Running, mut control: Control) {
     let report = running.watch(None, &mut control, &mut ());
     let _ = control.news.send(News::Ended(Box::new(report)));
@@ -169,7 +172,8 @@ impl Served {
     fn order(&self, order: Order) {
         // A session that is over takes no orders.
         if self.orders.send(order).is_ok() {
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            // One that is full rings already.
+            let _ = rustix::io::write(&self.bell, b"!");
         }
     }
 
@@ -221,7 +225,7 @@ impl Beside for Control {
 
     fn serve(&mut self, session: &Running) -> io::Result<()> {
         // It only wakes; the orders say why.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&self.bell, &mut [0; 64]);
         loop {
             match self.orders.try_recv() {
                 Ok(Order::Signal(signal)) => {

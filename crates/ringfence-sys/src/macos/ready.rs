@@ -1,0 +1,123 @@
+//! Waiting until one of several descriptors is ready.
+//!
+//! `poll` of macOS does not serve every terminal (`/dev/tty` is one it calls invalid), `select` does:
+//! so this is `select` behind the words of `poll`.
+
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+
+pub use rustix::event::{PollFlags, Timespec};
+use rustix::io::Errno;
+
+/// A descriptor, what is wanted of it, and what is there.
+#[derive(Clone, Debug)]
+pub struct PollFd<'fd> {
+    descriptor: BorrowedFd<'fd>,
+    wanted: PollFlags,
+    found: PollFlags,
+}
+
+impl<'fd> PollFd<'fd> {
+    /// Wants this of a descriptor.
+    pub fn new<F: AsFd>(descriptor: &'fd F, wanted: PollFlags) -> Self {
+        Self::from_borrowed_fd(descriptor.as_fd(), wanted)
+    }
+
+    /// The same, for one that is borrowed already.
+    pub fn from_borrowed_fd(descriptor: BorrowedFd<'fd>, wanted: PollFlags) -> Self {
+        Self {
+            descriptor,
+            wanted,
+            found: PollFlags::empty(),
+        }
+    }
+
+    /// What was there when it was last waited for. An end counts as something to be read.
+    pub fn revents(&self) -> PollFlags {
+        self.found
+    }
+}
+
+const BITS: usize = 32;
+
+/// As `select` has it: one bit for each number.
+#[derive(Clone, Copy)]
+struct Set([i32; libc::FD_SETSIZE / BITS]);
+
+impl Set {
+    const EMPTY: Self = Self([0; libc::FD_SETSIZE / BITS]);
+
+    fn place(number: usize) -> (usize, i32) {
+        (number / BITS, 1 << (number % BITS))
+    }
+
+    fn add(&mut self, number: usize) -> Result<(), Errno> {
+        let (word, bit) = Self::place(number);
+        // A descriptor that cannot be waited for must not look as if nothing happened there.
+        *self.0.get_mut(word).ok_or(Errno::INVAL)? |= bit;
+        Ok(())
+    }
+
+    fn has(&self, number: usize) -> bool {
+        let (word, bit) = Self::place(number);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+const _: () = assert!(size_of::<Set>() == size_of::<libc::fd_set>());
+
+/// Waits until one of them is as wanted, or the time is over; says how many are.
+///
+/// # Errors
+///
+/// [`Errno::INVAL`] for a descriptor whose number is beyond what `select` knows; otherwise the
+/// kernel's answer.
+pub fn poll(watched: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<usize, Errno> {
+    let (mut reading, mut writing) = (Set::EMPTY, Set::EMPTY);
+    let mut numbers = 0;
+    for watch in watched.iter() {
+        let raw = watch.descriptor.as_raw_fd();
+        let number = usize::try_from(raw).map_err(|_| Errno::BADF)?;
+        if watch.wanted.contains(PollFlags::IN) {
+            reading.add(number)?;
+        }
+        if watch.wanted.contains(PollFlags::OUT) {
+            writing.add(number)?;
+        }
+        numbers = numbers.max(raw + 1);
+    }
+    let mut patience = timeout.map(|timeout| libc::timeval {
+        tv_sec: timeout.tv_sec,
+        tv_usec: i32::try_from(timeout.tv_nsec / 1000).unwrap_or(0),
+    });
+    let patience = patience
+        .as_mut()
+        .map_or_else(std::ptr::null_mut, std::ptr::from_mut);
+    // SAFETY: both sets are live, as long as the library's own, and hold no number that is not below
+    // the first argument; the time is null or live.
+    let answer = unsafe {
+        libc::select(
+            numbers,
+            (&raw mut reading).cast(),
+            (&raw mut writing).cast(),
+            std::ptr::null_mut(),
+            patience,
+        )
+    };
+    if answer < 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    }
+    let mut ready = 0;
+    for watch in watched {
+        let number = usize::try_from(watch.descriptor.as_raw_fd()).map_err(|_| Errno::BADF)?;
+        watch.found = PollFlags::empty();
+        if reading.has(number) && watch.wanted.contains(PollFlags::IN) {
+            watch.found |= PollFlags::IN;
+        }
+        if writing.has(number) && watch.wanted.contains(PollFlags::OUT) {
+            watch.found |= PollFlags::OUT;
+        }
+        ready += usize::from(!watch.found.is_empty());
+    }
+    Ok(ready)
+}

@@ -1,0 +1,3 @@
+//! What Linux and macOS have in common.
+
+pub mod terminal;
