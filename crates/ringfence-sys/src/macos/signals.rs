@@ -5,78 +5,15 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::Subject;
+pub use crate::mask::Mask;
 
-/// A set of signals: one bit for each, the first one lowest.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Mask(libc::sigset_t);
+/// As the kernel has a set of signals.
+pub(crate) type Bits = libc::sigset_t;
 
 /// Signals are numbered from one to this.
-const LAST: i32 = 31;
+pub(crate) const LAST: i32 = 31;
 
 impl Mask {
-    /// No signal at all.
-    pub const EMPTY: Self = Self(0);
-
-    /// The same set with `signal` in it; numbers out of range change nothing.
-    #[must_use]
-    pub const fn with(self, signal: i32) -> Self {
-        match signal {
-            1..=LAST => Self(self.0 | 1 << (signal - 1)),
-            _ => self,
-        }
-    }
-
-    /// The same set without `signal`; numbers out of range change nothing.
-    #[must_use]
-    pub const fn without(self, signal: i32) -> Self {
-        match signal {
-            1..=LAST => Self(self.0 & !(1 << (signal - 1))),
-            _ => self,
-        }
-    }
-
-    /// Whether `signal` is in the set.
-    pub const fn contains(self, signal: i32) -> bool {
-        matches!(signal, 1..=LAST) && self.0 & 1 << (signal - 1) != 0
-    }
-
-    /// Blocks every signal for this thread and returns what was blocked before.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer; the mask is then unchanged.
-    pub fn block_all() -> Result<Self, Errno> {
-        change(Some(Self(libc::sigset_t::MAX)))
-    }
-
-    /// Blocks the signals of this set, beside those that are, and returns what was blocked before.
-    ///
-    /// # Errors
-    ///
-    /// As [`block_all`](Self::block_all).
-    pub fn block(self) -> Result<Self, Errno> {
-        let before = Self::current()?;
-        change(Some(Self(before.0 | self.0)))
-    }
-
-    /// What is blocked now.
-    ///
-    /// # Errors
-    ///
-    /// As [`block_all`](Self::block_all).
-    pub fn current() -> Result<Self, Errno> {
-        change(None)
-    }
-
-    /// Makes this the mask of the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// As [`block_all`](Self::block_all).
-    pub fn restore(self) -> Result<(), Errno> {
-        change(Some(self)).map(|_before| ())
-    }
-
     /// Those that have arrived and were kept from acting.
     fn pending() -> Result<Self, Errno> {
         let mut pending = 0;
@@ -96,7 +33,7 @@ impl Mask {
     }
 }
 
-fn change(new: Option<Mask>) -> Result<Mask, Errno> {
+pub(crate) fn change(new: Option<Mask>) -> Result<Mask, Errno> {
     let mut before = 0;
     let new = new.map(|mask| mask.0);
     let new = new.as_ref().map_or_else(std::ptr::null, std::ptr::from_ref);

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::PathBuf;
 
 use ringfence_core::cleanup::{Identity, end_session, members};
 use ringfence_core::path::AbsPath;
@@ -75,20 +74,7 @@ pub(super) fn describe(record: &Record, state: State, _stats: &HashMap<i32, Iden
     let memory = members
         .iter()
         .filter_map(|one| processes::resident(one.pid));
-    Session {
-        id: record.id.clone(),
-        name: record.name.clone(),
-        state,
-        supervisor: record.supervisor,
-        project: PathBuf::from(&record.project),
-        directory: PathBuf::from(&record.directory),
-        command: record.command.clone(),
-        engine: record.engine.clone(),
-        linger: record.linger,
-        started: record.started(),
-        processes: members.len(),
-        memory: memory.sum(),
-    }
+    record.describe(state, members.len(), memory.sum())
 }
 
 /// Ends every process of a session; whoever watches over it does the rest.

@@ -9,6 +9,7 @@ use rustix::fs::{FileType, fstat};
 use serde::{Deserialize, Serialize};
 
 use super::sweep::{self, GroupIdentity, Mark};
+use super::{Session, State};
 
 /// The version of the format; a record of another version is left alone.
 pub(super) const VERSION: u32 = 1;
@@ -112,6 +113,24 @@ impl Record {
             started: started.map_or(0, |since| {
                 u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
             }),
+        }
+    }
+
+    /// The session for people to look at, with how many processes and how much memory it has.
+    pub(super) fn describe(&self, state: State, processes: usize, memory: u64) -> Session {
+        Session {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            state,
+            supervisor: self.supervisor,
+            project: PathBuf::from(&self.project),
+            directory: PathBuf::from(&self.directory),
+            command: self.command.clone(),
+            engine: self.engine.clone(),
+            linger: self.linger,
+            started: self.started(),
+            processes,
+            memory,
         }
     }
 

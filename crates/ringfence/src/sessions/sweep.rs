@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ringfence_sys::files::{self, CWD, OpenFlags, Resolve};
@@ -137,20 +137,9 @@ pub(super) fn describe(
         .filter_map(|pid| stats.get(pid))
         .filter(|stat| !stat.is_dead);
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
-    Session {
-        id: record.id.clone(),
-        name: record.name.clone(),
-        state,
-        supervisor: record.supervisor,
-        project: PathBuf::from(&record.project),
-        directory: PathBuf::from(&record.directory),
-        command: record.command.clone(),
-        engine: record.engine.clone(),
-        linger: record.linger,
-        started: record.started(),
-        processes: alive.clone().count(),
-        memory: alive.map(|stat| stat.resident_pages * page).sum(),
-    }
+    let processes = alive.clone().count();
+    let memory = alive.map(|stat| stat.resident_pages * page).sum();
+    record.describe(state, processes, memory)
 }
 
 /// Ends every process of a session; whoever watches over it does the rest.

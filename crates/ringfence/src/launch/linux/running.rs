@@ -257,31 +257,6 @@ impl Running {
         self.terminal.take()
     }
 
-    /// Waits until the session is over, and passes on the signals that ask a program to end.
-    ///
-    /// For a program whose whole purpose is this session: the signals stay blocked in the calling
-    /// thread.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer; the session has been ended.
-    pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        self.wait_passing_signals_observed(signals, &mut ())
-    }
-
-    /// The same, with somebody who is told how far it is.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer; the session has been ended.
-    pub fn wait_passing_signals_observed(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> io::Result<Report> {
-        self.watch(Some(signals), &mut Nothing, observer)
-    }
-
     /// Waits until the session is over, and serves something else meanwhile.
     pub(in crate::launch) fn watch(
         mut self,

@@ -270,28 +270,6 @@ impl Running {
         self.watch(None, &mut Nothing, &mut ())
     }
 
-    /// The same, and signals that were sent to this process reach the command.
-    ///
-    /// # Errors
-    ///
-    /// As [`Running::wait`].
-    pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        self.wait_passing_signals_observed(signals, &mut ())
-    }
-
-    /// The same, with somebody who is told how far it is.
-    ///
-    /// # Errors
-    ///
-    /// As [`Running::wait`].
-    pub fn wait_passing_signals_observed(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> io::Result<Report> {
-        self.watch(Some(signals), &mut Nothing, observer)
-    }
-
     /// Waits until the session is over, and serves something else meanwhile.
     pub(in crate::launch) fn watch(
         mut self,
