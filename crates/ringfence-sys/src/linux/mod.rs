@@ -40,6 +40,11 @@ pub mod testing;
 pub(crate) mod tty;
 pub mod wait;
 
+// What macOS waits with can be tried here.
+#[cfg(test)]
+#[path = "../macos/ready.rs"]
+mod by_select;
+
 pub use rustix::io::Errno;
 pub use rustix::process::{Pid, Signal};
 pub use subject::Subject;

@@ -87,7 +87,7 @@ pub fn poll(watched: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<us
     }
     let mut patience = timeout.map(|timeout| libc::timeval {
         tv_sec: timeout.tv_sec,
-        tv_usec: i32::try_from(timeout.tv_nsec / 1000).unwrap_or(0),
+        tv_usec: libc::suseconds_t::try_from(timeout.tv_nsec / 1000).unwrap_or(0),
     });
     let patience = patience
         .as_mut()
@@ -120,4 +120,81 @@ pub fn poll(watched: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<us
         ready += usize::from(!watch.found.is_empty());
     }
     Ok(ready)
+}
+
+// Other systems have `select` too, so it is tried there.
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    const AT_ONCE: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+
+    #[test]
+    fn each_descriptor_is_told_what_it_was_asked() {
+        let ((empty, _open), (full, filling)) = (pipe().unwrap(), pipe().unwrap());
+        let (over, gone) = pipe().unwrap();
+        rustix::io::write(&filling, b"x").unwrap();
+        drop(gone);
+        let mut watched = [
+            PollFd::new(&empty, PollFlags::IN),
+            PollFd::new(&full, PollFlags::IN),
+            PollFd::new(&filling, PollFlags::OUT),
+            PollFd::new(&over, PollFlags::IN),
+            // Watched, and nothing wanted of it.
+            PollFd::new(&full, PollFlags::empty()),
+        ];
+        assert_eq!(poll(&mut watched, None), Ok(3));
+        let found = watched.map(|watch| watch.revents());
+        let none = PollFlags::empty();
+        let expected = [none, PollFlags::IN, PollFlags::OUT, PollFlags::IN, none];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn nothing_is_waited_for_longer_than_was_said() {
+        let (empty, _open) = pipe().unwrap();
+        let mut watched = [PollFd::new(&empty, PollFlags::IN)];
+        assert_eq!(poll(&mut watched, Some(&AT_ONCE)), Ok(0));
+        let soon = Timespec {
+            tv_sec: 0,
+            tv_nsec: 20_000_000,
+        };
+        let asked = Instant::now();
+        assert_eq!(poll(&mut watched, Some(&soon)), Ok(0));
+        assert!(asked.elapsed() >= Duration::from_millis(20), "it did wait");
+        assert_eq!(poll(&mut [], Some(&AT_ONCE)), Ok(0));
+    }
+
+    #[test]
+    fn what_was_found_before_is_forgotten() {
+        let (full, filling) = pipe().unwrap();
+        rustix::io::write(&filling, b"x").unwrap();
+        let mut watched = [PollFd::new(&full, PollFlags::IN)];
+        assert_eq!(poll(&mut watched, None), Ok(1));
+        rustix::io::read(&full, &mut [0]).unwrap();
+        assert_eq!(poll(&mut watched, Some(&AT_ONCE)), Ok(0));
+        let [watch] = watched;
+        assert_eq!(watch.revents(), PollFlags::empty());
+    }
+
+    /// One that cannot be waited for is an error, and not one at which nothing ever happens.
+    #[test]
+    fn a_number_that_is_too_large_is_refused() {
+        let (full, filling) = pipe().unwrap();
+        rustix::io::write(&filling, b"x").unwrap();
+        let last = i32::try_from(libc::FD_SETSIZE).unwrap();
+        let Ok(large) = rustix::io::fcntl_dupfd_cloexec(&full, last) else {
+            // This process may not have so many: then there is nothing to refuse.
+            return;
+        };
+        let mut watched = [PollFd::new(&large, PollFlags::IN)];
+        assert_eq!(poll(&mut watched, None), Err(Errno::INVAL));
+    }
 }
