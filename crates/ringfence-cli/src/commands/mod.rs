@@ -142,3 +142,36 @@ fn host_facts(wanted: Option<&OsString>) -> Result<HostFacts, Exit> {
         Exit::Usage
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, ValueHint};
+
+    use super::*;
+
+    /// The flags of a command and of those below it whose value is a path.
+    fn path_flags(command: &clap::Command, found: &mut Vec<String>) {
+        for argument in command.get_arguments() {
+            let hint = argument.get_value_hint();
+            let is_path = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
+            if let (true, Some(long)) = (is_path.contains(&hint), argument.get_long()) {
+                found.push(format!("--{long}"));
+            }
+        }
+        for below in command.get_subcommands() {
+            path_flags(below, found);
+        }
+    }
+
+    /// A path of Windows that is not translated would be another path inside, or none.
+    #[test]
+    fn every_path_crosses_to_wsl_as_one() {
+        let mut found = Vec::new();
+        path_flags(&Cli::command(), &mut found);
+        // A name or a path, so without a hint.
+        found.extend(["--host-facts", "--unix-socket"].map(str::to_owned));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, ringfence_core::wsl::PATH_FLAGS);
+    }
+}
