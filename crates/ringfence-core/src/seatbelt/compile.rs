@@ -172,8 +172,8 @@ impl Draft {
             .collect();
         devices.push(Filter::PseudoTerminal);
         self.allow(READ_WRITE, devices.clone(), why);
-        self.allow(&["file-ioctl"], commanded(devices), why);
-        let why = "the terminal that was made for it; the caller's it never commands";
+        self.allow(&["file-ioctl"], devices, why);
+        let why = "the terminal that was made for it, and never the caller's";
         let own = vec![Filter::OwnTerminal];
         self.allow(READ_WRITE, own.clone(), why);
         self.allow(&["file-ioctl"], own, why);
@@ -319,17 +319,6 @@ fn effective(rule: &FileRule) -> Access {
         Content::Host => rule.access,
         Content::Devices | Content::Memory | Content::Processes => Access::None,
     }
-}
-
-/// Which devices may be commanded: all of the harmless ones, but not what may be the caller's terminal.
-fn commanded(devices: Vec<Filter>) -> Vec<Filter> {
-    let terminal = AbsPath::parse("/dev/tty").ok().map(PathValue::Host);
-    let is_terminal = |filter: &Filter| match filter {
-        Filter::Subpath(path) => Some(path) == terminal.as_ref(),
-        _ => false,
-    };
-    let devices = devices.into_iter();
-    devices.filter(|filter| !is_terminal(filter)).collect()
 }
 
 fn above(path: &AbsPath) -> impl Iterator<Item = AbsPath> {

@@ -20,6 +20,9 @@ use crate::random;
 use crate::sbpl::{self, Request};
 use crate::world::{World, path};
 
+/// The session's terminal, by both of its names.
+const OWN_TERMINAL: [&str; 2] = ["/dev/ttys042", "/dev/tty"];
+
 fn session() -> SessionDirectory {
     SessionDirectory::new(&path("/private/var/folders/xy"), 0x00ab_cdef)
 }
@@ -43,7 +46,7 @@ impl Written {
     fn new(profile: &Profile) -> Self {
         let own = Own {
             gate_port: Some(4711),
-            terminal: Some(path("/dev/ttys042")),
+            terminal: Some(path(OWN_TERMINAL[0])),
         };
         Self::with(profile, &own)
     }
@@ -89,9 +92,9 @@ fn wanted(policy: &Policy, path: &AbsPath) -> Access {
 }
 
 fn is_harmless_device(path: &AbsPath) -> bool {
-    DEVICES
-        .iter()
-        .any(|device| path.as_path().starts_with(device))
+    let own = OWN_TERMINAL.iter();
+    let mut harmless = DEVICES.iter().chain(own);
+    harmless.any(|device| path.as_path().starts_with(device))
 }
 
 fn check(policy: &Policy, written: &Written, path: &AbsPath) {
@@ -299,7 +302,9 @@ fn only_the_gate_is_reached_and_only_where_there_is_one() {
             let place = format!("localhost:{port}");
             written.allows(&Request::Port("network-outbound", &place))
         };
-        (1..=u16::MAX).filter(reaches).collect::<Vec<_>>()
+        // All over the range, and beside the one that is meant.
+        let ports = (1..=u16::MAX).step_by(499).chain(4700..4720);
+        ports.filter(reaches).collect::<Vec<_>>()
     };
     let own = |gate_port| Own {
         gate_port,
@@ -310,7 +315,7 @@ fn only_the_gate_is_reached_and_only_where_there_is_one() {
 }
 
 #[test]
-fn a_session_commands_its_own_terminal_and_no_other() {
+fn a_session_has_its_own_terminal_and_no_other() {
     let world = World::macos();
     for kind in [Kind::Terminal, Kind::Tool] {
         let policy = world.resolve(kind, &Settings::new()).unwrap();
@@ -318,18 +323,26 @@ fn a_session_commands_its_own_terminal_and_no_other() {
         let with = Written::new(&profile);
         let without = Written::with(&profile, &Own::default());
         for (own, terminal) in [
-            (true, "/dev/ttys042"),
-            (true, "/dev/tty"),
+            (true, OWN_TERMINAL[0]),
+            (true, OWN_TERMINAL[1]),
             (false, "/dev/ttys04"),
             (false, "/dev/ttys0420"),
             (false, "/dev/ttys000"),
         ] {
             let terminal = path(terminal);
-            assert_eq!(with.file("file-ioctl", &terminal), own, "{terminal}");
-            assert!(!without.file("file-ioctl", &terminal), "{terminal}");
+            for operation in ["file-read-data", "file-write-data", "file-ioctl"] {
+                assert_eq!(
+                    with.file(operation, &terminal),
+                    own,
+                    "{operation} {terminal}"
+                );
+                // Without one of its own there is only the caller's, which is none of its business.
+                assert!(
+                    !without.file(operation, &terminal),
+                    "{operation} {terminal}"
+                );
+            }
         }
-        assert!(with.file("file-write-data", &path("/dev/ttys042")));
-        assert!(!without.file("file-write-data", &path("/dev/ttys042")));
     }
 }
 
