@@ -1,12 +1,20 @@
-//! SOCKS clients: an accepted name is the name that was sent, and more bytes never change a request.
+//! SOCKS clients: passwords are read whole or not at all, an accepted name is the name that was sent, and more bytes never change a request.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use ringfence_gate::Destination;
-use ringfence_gate::socks::{self, Read};
+use ringfence_gate::socks::{self, Demanded, Read};
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = socks::greeting(bytes);
+    for demanded in [Demanded::Nothing, Demanded::Password] {
+        let _ = socks::greeting(bytes, demanded);
+    }
+    if let Some(Read::Whole(said, length)) = socks::credentials(bytes) {
+        assert_eq!(length, 3 + said.user.len() + said.password.len());
+        for cut in 0..length {
+            assert_eq!(socks::credentials(&bytes[..cut]), Some(Read::Unfinished));
+        }
+    }
     let Ok(Read::Whole(destination, length)) = socks::request(bytes) else {
         return;
     };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 use ringfence::Happened;
 use ringfence::audit::{self, Denial, Denied, Trail};
 use ringfence::decision::Decision;
@@ -48,10 +48,10 @@ pub(crate) struct Record {
     told: HashSet<(Denied, String)>,
     /// Whether the session has run for more than a moment, so that what happens in it is written
     /// down at once.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     settled: bool,
     /// Whoever waits for the command of a lingering session.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub(crate) behind: Option<ringfence::linger::Behind>,
 }
 
@@ -138,19 +138,19 @@ pub(crate) fn decided_alone(state: Option<&Path>, name: &str, decision: Decision
 /// Where a run is, for others to find it.
 #[derive(Debug, Default)]
 struct About {
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     session: String,
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     name: String,
     project: PathBuf,
     /// Where start-up files are, and where it is remembered what was said of them.
     startup: Option<(AbsPath, PathBuf)>,
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     directory: PathBuf,
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     command: Vec<OsString>,
     /// Where sessions are written down.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     sessions: Option<PathBuf>,
 }
 
@@ -166,9 +166,9 @@ impl Record {
             approved: Approved::default(),
             about: About::default(),
             told: HashSet::new(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             settled: false,
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             behind: None,
         };
         if arguments.dry_run {
@@ -201,7 +201,7 @@ impl Record {
 
     /// Remembers where a run is, so that others can find it.
     #[cfg_attr(
-        not(target_os = "linux"),
+        not(any(target_os = "linux", target_os = "macos")),
         expect(unused_variables, reason = "only there others can find it")
     )]
     pub(crate) fn scene(&mut self, scene: &Scene, name: Option<&str>, command: &[OsString]) {
@@ -212,22 +212,22 @@ impl Record {
                 .home
                 .clone()
                 .zip(scene.surroundings.state.clone()),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             directory: scene.surroundings.current.as_path().to_owned(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             command: command.to_vec(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             sessions: scene.surroundings.sessions(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             session: String::new(),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", target_os = "macos"))]
             name: String::new(),
         };
         let mut pages = self.journal.pages();
         pages.trail = scene.surroundings.state.as_deref().map(Trail::below);
         // Where sessions cannot be found by others, this is all there is to call one by.
         name.unwrap_or_default().clone_into(&mut pages.name);
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
         if let Ok(named) = ringfence::sessions::About::new(name, command) {
             pages.session.clone_from(&named.id);
             pages.name.clone_from(&named.name);
@@ -239,7 +239,7 @@ impl Record {
     /// Where the session is written down, and as what.
     ///
     /// Without it the session is held all the same, and only `ringfence sessions` does not see it.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub(crate) fn registry(&self, plan: &Plan) -> Option<(PathBuf, ringfence::sessions::About)> {
         let registry = self.about.sessions.clone()?;
         let about = ringfence::sessions::About {
@@ -404,7 +404,7 @@ fn said(written: std::io::Result<()>) {
 }
 
 /// While the session is waited for: it is told when others can see it, and when its command ends.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 impl ringfence::launch::Observer for Record {
     fn settled(&mut self, session: &Running) {
         self.settled = true;

@@ -135,7 +135,11 @@ pub fn end_session<T: ProcessTable>(table: &mut T) -> Result<Ended, CleanupError
     let mut done = Ended::default();
     let mut cleared = HashSet::new();
     loop {
-        let pass = pass(table, &mut cleared, &mut done)?;
+        let pass = pass(table, &mut cleared, Then::End)?;
+        done.passes = done.passes.saturating_add(1);
+        done.ended = done
+            .ended
+            .saturating_add(pass.found.try_into().unwrap_or(u64::MAX));
         if pass.found == 0 && pass.vanished == 0 {
             return Ok(done);
         }
@@ -146,19 +150,59 @@ pub fn end_session<T: ProcessTable>(table: &mut T) -> Result<Ended, CleanupError
     }
 }
 
+/// Who is of the session at the moment, for people to look at: some may have come or gone since.
+///
+/// # Errors
+///
+/// The machine's answer, if it lists nobody.
+pub fn members<T: ProcessTable>(table: &mut T) -> Result<Vec<Identity>, T::Error> {
+    let mut members = Vec::new();
+    for listed in table.list()? {
+        if listed.life == Life::Running && table.recognise(listed.process) == Standing::Here {
+            members.push(listed.process);
+        }
+    }
+    Ok(members)
+}
+
+/// Whether anybody of the session is left. Nobody is ended, and no answer is a guess: where somebody
+/// went while everybody was asked about, it is asked once more.
+///
+/// # Errors
+///
+/// [`CleanupError::List`] if the machine does not say; [`CleanupError::Unkillable`] if no pass of very
+/// many was conclusive.
+pub fn anybody_left<T: ProcessTable>(table: &mut T) -> Result<bool, CleanupError<T::Error>> {
+    let mut cleared = HashSet::new();
+    for passes in 1..=MOST_PASSES {
+        match pass(table, &mut cleared, Then::Nothing)? {
+            Pass { found: 1.., .. } => return Ok(true),
+            Pass { vanished: 0, .. } => return Ok(false),
+            Pass { .. } => table.pause(passes),
+        }
+    }
+    Err(CleanupError::Unkillable { left: 0 })
+}
+
+/// What is done about a process of the session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Then {
+    End,
+    Nothing,
+}
+
 /// What one pass came upon.
 struct Pass {
     found: usize,
     vanished: usize,
 }
 
-/// Looks through the whole table once, and ends whoever is of the session.
+/// Looks through the whole table once.
 fn pass<T: ProcessTable>(
     table: &mut T,
     cleared: &mut HashSet<Identity>,
-    done: &mut Ended,
+    then: Then,
 ) -> Result<Pass, CleanupError<T::Error>> {
-    done.passes = done.passes.saturating_add(1);
     let mut pass = Pass {
         found: 0,
         vanished: 0,
@@ -175,8 +219,9 @@ fn pass<T: ProcessTable>(
             Standing::Gone => pass.vanished += 1,
             Standing::Here => {
                 pass.found += 1;
-                done.ended = done.ended.saturating_add(1);
-                table.end(listed.process);
+                if then == Then::End {
+                    table.end(listed.process);
+                }
             }
         }
     }

@@ -354,3 +354,35 @@ fn a_number_that_changed_hands_is_not_taken_for_the_process() {
     assert_eq!((machine.survivors(), done.ended), (0, 1), "{done:?}");
     assert_eq!(machine.killed_strangers, Vec::<i32>::new());
 }
+
+proptest! {
+    /// Whoever says that nobody is left is right, whatever happens while he asks; and ends nobody.
+    #[test]
+    fn nobody_is_said_to_be_left_only_when_nobody_is(
+        before in moves(0..40), moves in moves(0..100), strangers in 0..6_usize,
+    ) {
+        let mut machine = Machine::new(Vec::new(), strangers);
+        for step in before {
+            machine.make(step);
+        }
+        machine.moves = moves;
+        if !anybody_left(&mut machine).unwrap() {
+            prop_assert_eq!(machine.survivors(), 0);
+        }
+        prop_assert_eq!(&machine.killed_strangers, &Vec::<i32>::new());
+    }
+}
+
+#[test]
+fn who_hands_over_while_everybody_is_asked_about_is_still_found() {
+    let rest = Move::Rest;
+    let mut machine = escaped(&[rest, Move::HandOver(0), rest, rest]);
+    assert_eq!(anybody_left(&mut machine), Ok(true));
+    let members = members(&mut machine).unwrap();
+    let own = machine.processes.iter().filter(|process| process.session);
+    assert_eq!(members, own.map(identity).collect::<Vec<_>>());
+    machine.make(Move::Exit(0));
+    assert_eq!(anybody_left(&mut machine), Ok(false), "a zombie is nobody");
+    machine.fail_at_list = Some(machine.lists + 1);
+    assert_eq!(anybody_left(&mut machine), Err(CleanupError::List("no")));
+}

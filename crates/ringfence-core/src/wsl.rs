@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 pub const ENCODED: &str = "--ringfence-arguments-from-windows";
 
 /// Flags whose value is a path.
-const PATH_FLAGS: [&str; 10] = [
+pub const PATH_FLAGS: [&str; 12] = [
+    "--allow-protected",
     "--dir",
     "--exec",
     "--file",
@@ -22,6 +23,7 @@ const PATH_FLAGS: [&str; 10] = [
     "--project",
     "--read",
     "--report",
+    "--request-write",
     "--unix-socket",
     "--write",
 ];

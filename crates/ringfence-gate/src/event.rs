@@ -170,6 +170,12 @@ impl Log {
         self.keep(entry)
     }
 
+    /// Somebody is refused who did not say the session's token, and may be of no session.
+    pub fn stranger(&self, way: Way) {
+        let why = crate::refusal::Refusal::Stranger.line();
+        self.refused(way, "(a stranger)", 0, &why);
+    }
+
     /// Somebody is refused at once; the same again is only counted.
     pub fn refused(&self, way: Way, host: &str, port: u16, rule: &str) {
         const LONGEST: usize = 256;

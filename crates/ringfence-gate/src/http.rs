@@ -79,6 +79,10 @@ pub(crate) fn serve(
             Err(error) => return refuse(shared, client, "GET", &malformed(&error), door),
         };
         let method = request.method;
+        if matches!(door, Door::Proxy) && !is_known(shared, &request) {
+            shared.log.stranger(Way::Http);
+            return answer(client, method, &Refusal::Stranger);
+        }
         if method == "CONNECT" && matches!(door, Door::Proxy) {
             return match Destination::parse(request.target.as_bytes(), None) {
                 Ok(destination) => Ok(Next::Tunnel(destination)),
@@ -98,6 +102,15 @@ pub(crate) fn serve(
             Passed::Over => return Ok(Next::Over),
         }
     }
+}
+
+/// Whether a request comes from the session, where others could send one.
+fn is_known(shared: &Shared, request: &Request<'_>) -> bool {
+    let Some(token) = &shared.token else {
+        return true;
+    };
+    let said = request.fields.one("proxy-authorization");
+    said.ok().flatten().is_some_and(|said| token.is_in(said))
 }
 
 /// A request that can be passed on.

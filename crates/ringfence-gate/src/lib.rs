@@ -5,6 +5,9 @@
 //! and when they are closed, for whatever reason, nothing is left to talk to. There is no other
 //! way out that would have to be closed.
 //!
+//! Where there are no such namespaces the session may reach nothing but one port of the host's
+//! loopback, which other processes reach as well: there a client has to say a [`token`] first.
+//!
 //! What a client asks for is parsed once, into a [`Destination`]. That one value is judged
 //! ([`judge`]), looked up ([`lookup`]) and dialled ([`dial`]); a name that is not allowed is not
 //! even looked up, and an address that a name has no business with is not dialled ([`vet`]).
@@ -22,24 +25,27 @@ pub mod judge;
 pub mod names;
 pub mod refusal;
 pub mod socks;
+pub mod token;
 pub mod upstream;
 pub mod vet;
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
+mod bulk;
+#[cfg(unix)]
 pub mod dial;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod http;
 #[cfg(unix)]
 pub mod lookup;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod relay;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub mod serve;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod stash;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod stream;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod visit;
 
 pub use authority::Destination;

@@ -16,6 +16,8 @@ pub enum Refusal {
         /// What is wrong with it.
         why: String,
     },
+    /// It did not say the session's token, so it may be anybody.
+    Stranger,
     /// It may not be reached.
     Policy {
         /// What was asked for.
@@ -53,6 +55,7 @@ impl Refusal {
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             Self::Malformed { .. } => (400, "Bad Request"),
+            Self::Stranger => (407, "Proxy Authentication Required"),
             Self::Policy { .. } => (403, "Forbidden"),
             Self::Unreachable {
                 failure: Failure::Late,
@@ -66,6 +69,7 @@ impl Refusal {
     pub fn proxy_status(&self) -> &'static str {
         match self {
             Self::Malformed { .. } => "http_request_error",
+            Self::Stranger => "http_request_denied",
             Self::Policy { reason, .. } => match reason {
                 Reason::Address { .. } => "destination_ip_prohibited",
                 Reason::Denied | Reason::NotListed { .. } | Reason::TimedOut => {
@@ -86,6 +90,7 @@ impl Refusal {
     pub fn line(&self) -> String {
         match self {
             Self::Malformed { why } => format!("the request was not understood: {why}"),
+            Self::Stranger => "the token of the session was not said".to_owned(),
             Self::Policy {
                 destination,
                 reason,
@@ -150,8 +155,12 @@ impl Refusal {
                 "To allow it, start the session with {remedy}\nRetrying does not help before that."
             );
         }
+        let challenge = match self {
+            Self::Stranger => "Proxy-Authenticate: Basic realm=\"ringfence\"\r\n",
+            _ => "",
+        };
         let mut out = format!(
-            "HTTP/1.1 {status} {words}\r\nProxy-Status: ringfence; error={}\r\nVia: 1.1 ringfence\r\n\
+            "HTTP/1.1 {status} {words}\r\n{challenge}Proxy-Status: ringfence; error={}\r\nVia: 1.1 ringfence\r\n\
              Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             self.proxy_status(),
             body.len()

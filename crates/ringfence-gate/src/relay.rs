@@ -2,19 +2,18 @@
 //!
 //! What a client says first may have to agree with what it asked for, so its direction can begin
 //! with a look at its first bytes; the other direction never waits for that, since with some
-//! protocols the server speaks first. Large transfers go through a pipe in the kernel and are
-//! never copied into this process.
+//! protocols the server speaks first. Where the kernel can, large transfers go through a pipe in it
+//! and are never copied into this process.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
+use crate::bulk::Pipe;
 use crate::event::Entry;
 use crate::stream::{Stream, timespec};
 
@@ -22,8 +21,6 @@ use crate::stream::{Stream, timespec};
 const PIECE: usize = 32 << 10;
 /// After so many bytes a direction goes through a pipe: most never need one.
 const BULK: u64 = 128 << 10;
-/// How much such a pipe holds, if the kernel gives us as much.
-const PIPE: usize = 512 << 10;
 /// How long one direction may go on alone without a byte.
 const HALF_OPEN: Duration = Duration::from_mins(5);
 /// How long a client may take to say its first words where they are looked at.
@@ -67,12 +64,6 @@ struct Way<'a> {
     shut: bool,
 }
 
-struct Pipe {
-    reader: OwnedFd,
-    writer: OwnedFd,
-    held: usize,
-}
-
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Moved {
     Some,
@@ -105,7 +96,7 @@ impl<'a> Way<'a> {
     }
 
     fn holds(&self) -> bool {
-        !self.held.is_empty() || self.pipe.as_ref().is_some_and(|pipe| pipe.held > 0)
+        !self.held.is_empty() || self.pipe.as_ref().is_some_and(Pipe::holds)
     }
 
     /// Moves what can be moved without waiting. Reads only if something is known to be there.
@@ -137,13 +128,10 @@ impl<'a> Way<'a> {
 
     fn pull(&mut self, from: &mut Stream, piece: &mut [u8]) -> io::Result<Moved> {
         if self.pipe.is_none() && self.bytes.load(Ordering::Relaxed) > BULK {
-            self.pipe = pipe();
+            self.pipe = Pipe::open();
         }
         let count = if let Some(pipe) = &mut self.pipe {
-            let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-            let count = splice(&from.socket, None, &pipe.writer, None, PIPE, flags);
-            pipe.held += count.unwrap_or(0);
-            count.map_err(io::Error::from)
+            pipe.pull(&from.socket)
         } else {
             let count = from.socket.read(piece);
             let read = piece.get(..*count.as_ref().unwrap_or(&0));
@@ -166,15 +154,7 @@ impl<'a> Way<'a> {
 
     fn push(&mut self, to: &mut Stream) -> io::Result<Moved> {
         let count = match &mut self.pipe {
-            Some(pipe) if pipe.held > 0 => {
-                let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-                let count = splice(&pipe.reader, None, &to.socket, None, pipe.held, flags);
-                let count = count.map_err(io::Error::from);
-                if let Ok(count) = count {
-                    pipe.held = pipe.held.saturating_sub(count);
-                }
-                count
-            }
+            Some(pipe) if pipe.holds() => pipe.push(&to.socket),
             _ => {
                 let count = to.socket.write(&self.held);
                 if let Ok(count) = count {
@@ -207,17 +187,6 @@ fn nothing(error: io::Error) -> io::Result<Moved> {
         ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Moved::Nothing),
         _ => Err(error),
     }
-}
-
-/// A pipe, or none if there are no descriptors left: copying works as well.
-fn pipe() -> Option<Pipe> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
-    let _ = fcntl_setpipe_size(&writer, PIPE);
-    Some(Pipe {
-        reader,
-        writer,
-        held: 0,
-    })
 }
 
 /// Carries bytes until both sides have ended; what both have in their buffers goes first.

@@ -1,4 +1,4 @@
-//! Serves the sockets that were made inside a session.
+//! Serves the sockets that were made inside a session, or for it.
 //!
 //! One thread waits at the doors and answers questions for names; each connection gets a thread of
 //! its own, small and bounded in number, so that a client that does nothing holds up nobody. What
@@ -16,16 +16,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fmt, io};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, getrlimit};
 
 use crate::dial::Dialer;
 use crate::event::{Attempt, Bell, Log};
 use crate::names::{Carried, Names};
 use crate::stash::Stash;
-use crate::stream::{Stop, Stream, timespec};
+use crate::stream::{Stop, Stream, pipe, timespec};
+use crate::token::Token;
 
 /// How many connections a session may have at once, if there are descriptors for them.
 const MOST: usize = 1024;
@@ -41,11 +42,13 @@ const IDLE: Duration = Duration::from_secs(5);
 /// How long the doors stay closed when there is nothing left to open them with.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Sockets that were made inside a session, bound and listening.
+/// Sockets that were made inside a session or for it, bound and listening.
 #[derive(Debug, Default)]
 pub struct Doors {
     /// For HTTP and SOCKS clients.
     pub proxy: Option<OwnedFd>,
+    /// What those have to say, if others than the session's can reach that socket.
+    pub token: Option<Token>,
     /// For connections that are carried here.
     pub carrier: Option<OwnedFd>,
     /// For questions about names.
@@ -63,7 +66,7 @@ pub struct Doors {
 pub struct Gate {
     shared: Arc<Shared>,
     /// Readable when something was refused.
-    bell: Arc<OwnedFd>,
+    heard: OwnedFd,
     /// Its closing ends everything.
     end: Option<OwnedFd>,
     waiting: Option<JoinHandle<()>>,
@@ -72,6 +75,7 @@ pub struct Gate {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) dialer: Dialer,
+    pub(crate) token: Option<Token>,
     pub(crate) log: Log,
     pub(crate) names: Names,
     pub(crate) stash: Stash,
@@ -99,15 +103,18 @@ impl Gate {
     ///
     /// For want of descriptors or threads; nothing is served then.
     pub fn open(mut doors: Doors, dialer: Dialer) -> io::Result<Self> {
-        let (stop, end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let bell = Arc::new(bell);
+        let (stop, end) = pipe()?;
+        let (heard, bell) = pipe()?;
+        for end in [&heard, &bell] {
+            fcntl_setfl(end, OFlags::NONBLOCK)?;
+        }
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let most = (limit.saturating_sub(SPARE) / EACH).clamp(16, MOST);
         let shared = Arc::new(Shared {
             dialer,
-            log: Log::ringing(ringing(&bell)),
+            token: doors.token.take(),
+            log: Log::ringing(ringing(bell)),
             names: Names::default(),
             stash: Stash::new(std::mem::take(&mut doors.stash)),
             stop: Arc::new(stop),
@@ -122,7 +129,7 @@ impl Gate {
         let waiting = thread.spawn(move || waiting.serve())?;
         Ok(Self {
             shared,
-            bell,
+            heard,
             end: Some(end),
             waiting: Some(waiting),
         })
@@ -137,7 +144,7 @@ impl Gate {
     /// something.
     pub fn refused(&self) -> Vec<Attempt> {
         // Before they are taken: what comes in between rings again.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&self.heard, &mut [0; 64]);
         self.shared.log.news()
     }
 
@@ -150,15 +157,14 @@ impl Gate {
 impl AsFd for Gate {
     /// Readable when something was refused.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.heard.as_fd()
     }
 }
 
-fn ringing(bell: &Arc<OwnedFd>) -> Bell {
-    let bell = Arc::clone(bell);
+fn ringing(bell: OwnedFd) -> Bell {
     Box::new(move || {
-        // One that rings already is heard.
-        let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+        // One that is full rings already.
+        let _ = rustix::io::write(&bell, b"!");
     })
 }
 

@@ -1,5 +1,5 @@
-//! SOCKS version 5, the part of it that is served: no authentication, `CONNECT`, names and
-//! addresses.
+//! SOCKS version 5, the part of it that is served: `CONNECT`, names and addresses; a password where a
+//! token is asked for, and none elsewhere.
 //!
 //! Everything else is answered with the code that says so: listening for others and datagrams
 //! have no place behind an allow-list of hosts, and version 4 cannot carry names reliably.
@@ -19,7 +19,10 @@ pub const OLD_VERSION: u8 = 4;
 pub const OLD_REFUSAL: [u8; 8] = [0, 0x5b, 0, 0, 0, 0, 0, 0];
 
 const NO_AUTHENTICATION: u8 = 0;
+const PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xff;
+/// The first byte of a name and a password, which have a version of their own.
+const PASSWORD_VERSION: u8 = 1;
 const CONNECT: u8 = 1;
 const V4: u8 = 1;
 const NAME: u8 = 3;
@@ -65,7 +68,7 @@ impl Reply {
 /// Reads the methods a client offers, and chooses.
 ///
 /// The answer goes to the client; if it does not choose a method, the connection is over.
-pub fn greeting(bytes: &[u8]) -> Read<([u8; 2], Chosen)> {
+pub fn greeting(bytes: &[u8], demanded: Demanded) -> Read<([u8; 2], Chosen)> {
     let [_, count, rest @ ..] = bytes else {
         return Read::Unfinished;
     };
@@ -73,20 +76,79 @@ pub fn greeting(bytes: &[u8]) -> Read<([u8; 2], Chosen)> {
         return Read::Unfinished;
     };
     let length = 2 + methods.len();
-    if methods.contains(&NO_AUTHENTICATION) {
-        Read::Whole(([VERSION, NO_AUTHENTICATION], Chosen::None), length)
+    let (method, chosen) = match demanded {
+        Demanded::Nothing => (NO_AUTHENTICATION, Chosen::None),
+        Demanded::Password => (PASSWORD, Chosen::Password),
+    };
+    if methods.contains(&method) {
+        Read::Whole(([VERSION, method], chosen), length)
     } else {
         Read::Whole(([VERSION, NO_METHOD], Chosen::Nothing), length)
     }
 }
 
+/// What a client has to prove.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Demanded {
+    /// Nothing: nobody else can reach this socket.
+    Nothing,
+    /// That it knows the session's token.
+    Password,
+}
+
 /// How a client proves who it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Chosen {
-    /// Not at all: nobody else can reach this socket.
+    /// Not at all.
     None,
     /// It offered nothing that is served.
     Nothing,
+    /// By a name and a password, which it says next.
+    Password,
+}
+
+/// A name and a password.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub struct Credentials<'b> {
+    /// The name.
+    pub user: &'b [u8],
+    /// The password.
+    pub password: &'b [u8],
+}
+
+impl std::fmt::Debug for Credentials<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
+/// What a client that said its password is told; one that is not let in, and the connection is over.
+pub fn verdict(admitted: bool) -> [u8; 2] {
+    [PASSWORD_VERSION, u8::from(!admitted)]
+}
+
+/// Reads a name and a password (RFC 1929); `None` if it is neither.
+pub fn credentials(bytes: &[u8]) -> Option<Read<Credentials<'_>>> {
+    let Some((version, rest)) = bytes.split_first() else {
+        return Some(Read::Unfinished);
+    };
+    if *version != PASSWORD_VERSION {
+        return None;
+    }
+    let part = |bytes: &'_ [u8]| -> Option<(usize, usize)> {
+        let length = usize::from(*bytes.first()?);
+        (bytes.len() > length).then_some((1, 1 + length))
+    };
+    let Some((from, to)) = part(rest) else {
+        return Some(Read::Unfinished);
+    };
+    let (user, rest) = (rest.get(from..to)?, rest.get(to..)?);
+    let Some((from, to)) = part(rest) else {
+        return Some(Read::Unfinished);
+    };
+    let password = rest.get(from..to)?;
+    let length = bytes.len() - rest.len() + to;
+    Some(Read::Whole(Credentials { user, password }, length))
 }
 
 /// What is wrong with a request.
@@ -213,27 +275,64 @@ mod tests {
     }
 
     #[test]
-    fn only_no_authentication_is_chosen() {
-        assert_eq!(greeting(&[5]), Read::Unfinished);
-        assert_eq!(greeting(&[5, 2, 2]), Read::Unfinished);
+    fn only_what_is_demanded_is_chosen() {
+        use Demanded::{Nothing, Password};
+        for demanded in [Nothing, Password] {
+            assert_eq!(greeting(&[5], demanded), Read::Unfinished);
+            assert_eq!(greeting(&[5, 2, 2], demanded), Read::Unfinished);
+            for offered in [&[5, 0][..], &[5, 1, 1], &[5, 2, 3, 0x80]] {
+                let none = Read::Whole(([5, 0xff], Chosen::Nothing), offered.len());
+                assert_eq!(greeting(offered, demanded), none);
+            }
+        }
+        let both = [5, 2, 2, 0];
         assert_eq!(
-            greeting(&[5, 2, 2, 0]),
+            greeting(&both, Nothing),
             Read::Whole(([5, 0], Chosen::None), 4)
         );
         assert_eq!(
-            greeting(&[5, 1, 2]),
+            greeting(&both, Password),
+            Read::Whole(([5, 2], Chosen::Password), 4)
+        );
+        // Whoever has no word to say is not let in without one.
+        assert_eq!(
+            greeting(&[5, 1, 0], Password),
             Read::Whole(([5, 0xff], Chosen::Nothing), 3)
         );
         assert_eq!(
-            greeting(&[5, 0]),
-            Read::Whole(([5, 0xff], Chosen::Nothing), 2)
+            greeting(&[5, 1, 2], Nothing),
+            Read::Whole(([5, 0xff], Chosen::Nothing), 3)
         );
+    }
+
+    #[test]
+    fn names_and_passwords_are_read() {
+        let said = b"\x01\x02me\x03abc\x05\x01";
+        let whole = Credentials {
+            user: b"me",
+            password: b"abc",
+        };
+        assert_eq!(credentials(said), Some(Read::Whole(whole, 8)));
+        for cut in 0..8 {
+            assert_eq!(credentials(&said[..cut]), Some(Read::Unfinished), "{cut}");
+        }
+        let nothing = Credentials {
+            user: b"",
+            password: b"",
+        };
+        assert_eq!(credentials(&[1, 0, 0]), Some(Read::Whole(nothing, 3)));
+        assert_eq!(credentials(&[5, 0, 0]), None);
+        assert_eq!((verdict(true), verdict(false)), ([1, 0], [1, 1]));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let _ = greeting(&bytes);
+            let _ = greeting(&bytes, Demanded::Nothing);
+            let _ = greeting(&bytes, Demanded::Password);
+            if let Some(Read::Whole(said, length)) = credentials(&bytes) {
+                prop_assert_eq!(length, 3 + said.user.len() + said.password.len());
+            }
             let _ = request(&bytes);
         }
 

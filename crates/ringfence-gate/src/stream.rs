@@ -142,6 +142,21 @@ impl Stream {
     }
 }
 
+/// A pipe that no other program gets, the reading end first.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    #[cfg(target_os = "linux")]
+    let ends = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    #[cfg(not(target_os = "linux"))]
+    let ends = {
+        let (read, write) = rustix::pipe::pipe()?;
+        for end in [&read, &write] {
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC)?;
+        }
+        (read, write)
+    };
+    Ok(ends)
+}
+
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),

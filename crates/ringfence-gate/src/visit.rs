@@ -15,8 +15,9 @@ use crate::http::{self, Door, Next, looks_like_request, names_host};
 use crate::refusal::{Failure, Refusal};
 use crate::relay::{Ended, Inspect, Look, relay};
 use crate::serve::Shared;
-use crate::socks::{self, Chosen, Read, Reply};
+use crate::socks::{self, Chosen, Demanded, Read, Reply};
 use crate::stream::Stream;
+use crate::token::Token;
 
 /// How long a client may take to say what it wants.
 const FIRST_WORDS: Duration = Duration::from_mins(1);
@@ -94,6 +95,7 @@ impl Shared {
         client.fill_to(1, deadline)?;
         match client.buffer.first() {
             Some(&socks::VERSION) => self.serve_socks(client, deadline),
+            // It has no password to be asked for, and is told the same.
             Some(&socks::OLD_VERSION) => {
                 self.log
                     .refused(Way::Socks, "(version 4)", 0, "only version 5 is spoken");
@@ -114,8 +116,12 @@ impl Shared {
     }
 
     fn serve_socks(&self, mut client: Stream, deadline: Instant) -> io::Result<()> {
+        let demanded = match &self.token {
+            Some(_) => Demanded::Password,
+            None => Demanded::Nothing,
+        };
         let (answer, chosen) = loop {
-            match socks::greeting(&client.buffer) {
+            match socks::greeting(&client.buffer, demanded) {
                 Read::Whole(chosen, length) => {
                     client.take(length);
                     break chosen;
@@ -125,7 +131,15 @@ impl Shared {
             }
         };
         client.write_all(&answer, ANSWER)?;
-        if chosen == Chosen::Nothing {
+        let admitted = match (chosen, &self.token) {
+            (Chosen::None, None) => true,
+            (Chosen::Password, Some(token)) => admits(token, &mut client, deadline)?,
+            _ => false,
+        };
+        if !admitted {
+            if demanded == Demanded::Password {
+                self.log.stranger(Way::Socks);
+            }
             client.close_gently();
             return Ok(());
         }
@@ -251,6 +265,26 @@ impl Shared {
     }
 }
 
+/// Hears a client's name and password, and answers.
+fn admits(token: &Token, client: &mut Stream, deadline: Instant) -> io::Result<bool> {
+    let admitted = loop {
+        match socks::credentials(&client.buffer) {
+            None => break false,
+            Some(Read::Whole(said, length)) => {
+                let admitted = token.is_password(said.user, said.password);
+                client.take(length);
+                break admitted;
+            }
+            Some(Read::Unfinished) => {}
+        }
+        if client.fill(deadline)? == 0 {
+            break false;
+        }
+    };
+    client.write_all(&socks::verdict(admitted), ANSWER)?;
+    Ok(admitted)
+}
+
 /// Whether a client of port 80 speaks HTTP. It always speaks first.
 fn first_words_are_http(client: &mut Stream) -> io::Result<bool> {
     let deadline = Instant::now() + FIRST_WORDS;
@@ -291,7 +325,7 @@ fn refused(mut client: Stream, entry: &Entry, tongue: Tongue, refusal: &Refusal)
 fn socks_reply(refusal: &Refusal) -> Reply {
     match refusal {
         Refusal::Malformed { .. } => Reply::Failed,
-        Refusal::Policy { .. } => Reply::NotAllowed,
+        Refusal::Policy { .. } | Refusal::Stranger => Reply::NotAllowed,
         Refusal::Unreachable { failure, .. } => match failure {
             Failure::Refused => Reply::Refused,
             Failure::Late | Failure::Lookup | Failure::Unreachable => Reply::HostUnreachable,

@@ -51,7 +51,7 @@ pub mod git;
 pub mod grants;
 #[cfg(unix)]
 pub mod launch;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod linger;
 #[cfg(unix)]
 pub mod load;
@@ -73,7 +73,7 @@ pub mod report;
 mod sandbox;
 #[cfg(unix)]
 mod session;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod sessions;
 pub mod shell;
 #[cfg(unix)]

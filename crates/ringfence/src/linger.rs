@@ -8,19 +8,17 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use ringfence_sys::Errno;
-use ringfence_sys::descriptors;
-use rustix::event::{PollFd, PollFlags, poll};
+use ringfence_sys::ready::{PollFd, PollFlags, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, kill_process};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use crate::launch::{Cause, Signals};
+use crate::launch::{Cause, Signals, pipes};
 
 /// Whoever was called, and waits for the command alone.
 #[derive(Debug)]
@@ -36,7 +34,7 @@ impl Front {
     ///
     /// The kernel's answer.
     pub fn new() -> io::Result<Self> {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (read, write) = pipes::pipe()?;
         Ok(Self { read, write })
     }
 
@@ -53,7 +51,7 @@ impl Front {
     /// The kernel's answer.
     pub fn wait(self, arguments: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
         fcntl_setfd(&self.write, FdFlags::empty())?;
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(own_program()?);
         if let Some(name) = std::env::args_os().next() {
             command.arg0(name);
         }
@@ -63,7 +61,7 @@ impl Front {
         drop(self.write);
         let mut reader = File::from(self.read);
         let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
-        let pidfd = pidfd_open(pid.ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
+        let pid = pid.ok_or(Errno::SRCH)?;
         loop {
             let mut watched = [
                 PollFd::new(&reader, PollFlags::IN),
@@ -75,8 +73,8 @@ impl Front {
             }
             let heard = !watched[0].revents().is_empty();
             while let Some(signal) = signals.take()? {
-                // Gone by now is as good.
-                let _ = pidfd_send_signal(pidfd.as_fd(), signal);
+                // Gone by now is as good: the number is its own until it is waited for.
+                let _ = kill_process(pid, signal);
             }
             if heard {
                 break;
@@ -92,6 +90,15 @@ impl Front {
     }
 }
 
+/// This program, to be started again.
+fn own_program() -> io::Result<std::path::PathBuf> {
+    if cfg!(target_os = "linux") {
+        // Also if another has its name by now.
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe()
+}
+
 /// The supervisor of what lingers.
 #[derive(Debug)]
 pub struct Behind(File);
@@ -105,10 +112,10 @@ impl Behind {
     ///
     /// The kernel's answer.
     pub fn inherited(number: u32) -> io::Result<Self> {
-        let front = descriptors::copy_of(number)?;
+        let front = crate::report::copy_of(number)?;
         match rustix::process::setsid() {
             // Who leads its group already was started by somebody else, and stays where it is.
-            Ok(_) | Err(Errno::PERM) => Ok(Self(front.into())),
+            Ok(_) | Err(Errno::PERM) => Ok(Self(front)),
             Err(errno) => Err(errno.into()),
         }
     }

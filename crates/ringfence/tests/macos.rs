@@ -13,26 +13,47 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(target_os = "macos")]
 mod live {
-    use std::fs;
-    use std::io::Write as _;
+    use std::fs::{self, File};
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener};
     use std::path::{Path, PathBuf};
     use std::process::{Command as Process, ExitCode};
 
     use ringfence::core::plan::{EngineChoice, compile};
     use ringfence::core::policy::Policy;
     use ringfence::core::settings::{Kind, Preset, Settings};
-    use ringfence::launch::{Cause, Command, LaunchError, Options, Report, prepare};
+    use ringfence::launch::{
+        Cause, Command, LaunchError, Linger, NewTerminal, Observer, Options, Report, Running, Size,
+        Streams, prepare, prepare_with,
+    };
     use ringfence::place::{Lookout, Project, Surroundings};
+    use ringfence::sessions::{About, Registry};
+    use ringfence::{Policy as Wanted, Sandbox, Signal};
 
     /// One thing that must hold.
     type Case = (&'static str, fn(&World) -> Result<(), String>);
 
-    const CASES: [Case; 9] = [
+    const CASES: [Case; 15] = [
         ("a command runs, and its status is its own", runs),
         ("the project can be written", writes_inside),
         ("nothing else can", writes_outside),
         ("a secret cannot be read", reads_no_secret),
         ("no network", reaches_nothing),
+        (
+            "an allowed host is reached through the gate, and nothing else is",
+            reaches_one_host,
+        ),
+        ("a port of the gate serves no stranger", serves_no_stranger),
+        (
+            "a terminal of its own, as large as was asked for",
+            has_a_terminal,
+        ),
+        (
+            "the keys of its terminal stop a command, and it goes on",
+            stops_and_goes_on,
+        ),
+        ("a session is found by its name, and ended by it", is_found),
+        ("what lingers stays until it is ended", lingers),
         (
             "a child that left its group and parents is ended",
             ends_daemons,
@@ -83,6 +104,17 @@ mod live {
         }
 
         fn run(&self, preset: Preset, script: &str) -> Result<Report, String> {
+            let running = self.start(preset, script, Options::default(), None)?;
+            running.wait().map_err(|error| error.to_string())
+        }
+
+        fn start(
+            &self,
+            preset: Preset,
+            script: &str,
+            options: Options,
+            terminal: Option<NewTerminal>,
+        ) -> Result<Running, String> {
             let policy = self.policy(preset)?;
             let facts = ringfence::probe::quick();
             let plan = compile(&policy, &facts, EngineChoice::Auto);
@@ -92,10 +124,16 @@ mod live {
                 directory: policy.project().as_path().to_owned(),
                 environment: std::env::vars_os().collect(),
             };
-            let report = prepare(&policy, &plan, &command, Options::default())
+            let prepared = match terminal {
+                None => prepare(&policy, &plan, &command, options),
+                Some(terminal) => {
+                    let streams = Streams::terminal(terminal);
+                    prepare_with(&policy, &plan, &command, options, streams.into())
+                }
+            };
+            prepared
                 .and_then(ringfence::launch::Prepared::spawn)
-                .map_err(|error: LaunchError| format!("{error:?}"))?;
-            report.wait().map_err(|error| error.to_string())
+                .map_err(|error: LaunchError| format!("{error:?}"))
         }
 
         fn policy(&self, preset: Preset) -> Result<Policy, String> {
@@ -161,6 +199,178 @@ mod live {
             )?,
             3,
         )
+    }
+
+    /// A server that says that it was reached, for as long as this runs.
+    fn origin() -> Result<SocketAddr, String> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let listener = listener.map_err(|error| error.to_string())?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        std::thread::spawn(move || {
+            for mut client in listener.incoming().flatten() {
+                let _ = client.read(&mut [0; 4096]);
+                let answer =
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nreached";
+                let _ = client.write_all(answer);
+            }
+        });
+        Ok(address)
+    }
+
+    /// Runs a script with one host, by the library's own words.
+    fn with_host(world: &World, host: SocketAddr, script: &str) -> Result<i32, String> {
+        let wanted = Wanted::agent(world.project()).host(host.to_string());
+        let sandbox = Sandbox::new(wanted).map_err(|error| format!("{error:?}"))?;
+        let mut command = sandbox.command("/bin/sh");
+        command.arg("-c").arg(script);
+        let output = command.output().map_err(|error| format!("{error:?}"))?;
+        match output.report.cause {
+            Cause::Exited { status } => Ok(status.into()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    fn reaches_one_host(world: &World) -> Result<(), String> {
+        let (allowed, denied) = (origin()?, origin()?);
+        let script = format!(
+            "curl -sf --noproxy '' http://{allowed}/ | grep -q reached || exit 4; \
+             curl -sf --noproxy '' http://{denied}/ && exit 5; \
+             nc -z -w 2 127.0.0.1 {} && exit 6; exit 0",
+            allowed.port()
+        );
+        match with_host(world, allowed, &script)? {
+            0 => Ok(()),
+            4 => Err("the allowed host was not reached".to_owned()),
+            5 => Err("another host was reached".to_owned()),
+            6 => Err("a host was reached past the gate".to_owned()),
+            other => Err(format!("status {other}")),
+        }
+    }
+
+    fn serves_no_stranger(world: &World) -> Result<(), String> {
+        let allowed = origin()?;
+        // Without the name and the word, as another process would ask.
+        let script = format!(
+            "bare=http://${{http_proxy##*@}}; \
+             test \"$(curl -s -o /dev/null -w %{{http_code}} --noproxy '' -x $bare http://{allowed}/)\" = 407"
+        );
+        match with_host(world, allowed, &script)? {
+            0 => Ok(()),
+            other => Err(format!("it was served, or not asked: status {other}")),
+        }
+    }
+
+    /// A terminal that is read until it says this.
+    fn hear(terminal: &mut File, until: &str) -> Result<String, String> {
+        let mut heard = String::new();
+        let mut piece = [0; 1024];
+        while !heard.contains(until) {
+            match terminal.read(&mut piece) {
+                Ok(count @ 1..) => {
+                    heard.push_str(&String::from_utf8_lossy(
+                        piece.get(..count).unwrap_or_default(),
+                    ));
+                }
+                other => return Err(format!("{other:?} after {heard:?}")),
+            }
+        }
+        Ok(heard)
+    }
+
+    fn terminal() -> NewTerminal {
+        NewTerminal::new(Size {
+            rows: 31,
+            columns: 97,
+        })
+    }
+
+    fn has_a_terminal(world: &World) -> Result<(), String> {
+        let script = "test -t 0 && test -t 1 && stty size && tty && : > /dev/tty && echo done";
+        let options = Options::default();
+        let mut running = world.start(Preset::Agent, script, options, Some(terminal()))?;
+        let outer = running.take_terminal().ok_or("there is none")?;
+        let heard = hear(&mut File::from(outer), "done")?;
+        if !heard.contains("31 97") || !heard.contains("/dev/ttys") {
+            return Err(heard);
+        }
+        let report = running.wait().map_err(|error| error.to_string())?;
+        expect(&report, 0)
+    }
+
+    fn stops_and_goes_on(world: &World) -> Result<(), String> {
+        let script = "trap 'echo on' CONT; echo ready; read line; echo \"got $line\"";
+        let options = Options::default();
+        let mut running = world.start(Preset::Agent, script, options, Some(terminal()))?;
+        let outer = running.take_terminal().ok_or("there is none")?;
+        let mut outer = File::from(outer);
+        hear(&mut outer, "ready")?;
+        // Ctrl-Z, as it would be typed.
+        outer
+            .write_all(b"\x1a")
+            .map_err(|error| error.to_string())?;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        running
+            .signal(Signal::CONT)
+            .map_err(|error| error.to_string())?;
+        hear(&mut outer, "on")?;
+        outer
+            .write_all(b"line\n")
+            .map_err(|error| error.to_string())?;
+        hear(&mut outer, "got line")?;
+        let report = running.wait().map_err(|error| error.to_string())?;
+        expect(&report, 0)
+    }
+
+    /// Where a session of this trial is written down.
+    fn registry(world: &World) -> Result<(PathBuf, About), String> {
+        let about = About::new(Some("live"), &["sleep".into()]);
+        let about = about.map_err(|error| error.to_string())?;
+        Ok((world.root.path().join("sessions"), about))
+    }
+
+    /// Looks for the session once it can be found, and ends it.
+    struct Ender(PathBuf, Result<usize, String>);
+
+    impl Observer for Ender {
+        fn settled(&mut self, _session: &Running) {
+            let found = Registry::open(&self.0).and_then(|registry| {
+                let processes = registry.sessions()?.iter().map(|one| one.processes).sum();
+                registry.kill("live")?;
+                Ok(processes)
+            });
+            self.1 = found.map_err(|error| format!("{error:?}"));
+        }
+
+        fn command_ended(&mut self, _session: &Running, _cause: Cause) {}
+    }
+
+    fn is_found(world: &World) -> Result<(), String> {
+        let (path, about) = registry(world)?;
+        let mut options = Options::default();
+        options.registry = Some((path.clone(), about));
+        let running = world.start(Preset::Agent, "sleep 1414.2135; exit 0", options, None)?;
+        let signals = ringfence::launch::Signals::listen().map_err(|error| error.to_string())?;
+        let mut ender = Ender(path, Err("it was never to be found".to_owned()));
+        let report = running.wait_passing_signals_observed(&signals, &mut ender);
+        let report = report.map_err(|error| error.to_string())?;
+        match (ender.1?, report.cause) {
+            (0, _) => Err("it was found without processes".to_owned()),
+            (_, Cause::Killed { .. } | Cause::Ended) => Ok(()),
+            (_, other) => Err(format!("{other:?}")),
+        }
+    }
+
+    fn lingers(world: &World) -> Result<(), String> {
+        let mut options = Options::default();
+        options.linger = Linger::Yes;
+        let script = "sleep 2 & exit 0";
+        let started = std::time::Instant::now();
+        let report = world.start(Preset::Agent, script, options, None)?.wait();
+        expect(&report.map_err(|error| error.to_string())?, 0)?;
+        if started.elapsed() < std::time::Duration::from_secs(2) {
+            return Err("it was ended with its command".to_owned());
+        }
+        Ok(())
     }
 
     /// A daemon as daemons are made, with a length of sleep that nobody else has.

@@ -9,12 +9,12 @@ mod fallback;
 mod grants;
 mod hook;
 pub(crate) mod judged;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod linger;
 mod log;
 mod man;
 mod run;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod sessions;
 mod settings;
 mod shell;
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Where no session can run there is none to show.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod sessions {
     use crate::args::SessionsCommand;
     use crate::exit::Exit;
@@ -142,4 +142,37 @@ fn host_facts(wanted: Option<&OsString>) -> Result<HostFacts, Exit> {
         complain(&format!("{shown} does not hold host facts: {error}"), None);
         Exit::Usage
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, ValueHint};
+
+    use super::*;
+
+    /// The flags of a command and of those below it whose value is a path.
+    fn path_flags(command: &clap::Command, found: &mut Vec<String>) {
+        for argument in command.get_arguments() {
+            let hint = argument.get_value_hint();
+            let is_path = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
+            if let (true, Some(long)) = (is_path.contains(&hint), argument.get_long()) {
+                found.push(format!("--{long}"));
+            }
+        }
+        for below in command.get_subcommands() {
+            path_flags(below, found);
+        }
+    }
+
+    /// A path of Windows that is not translated would be another path inside, or none.
+    #[test]
+    fn every_path_crosses_to_wsl_as_one() {
+        let mut found = Vec::new();
+        path_flags(&Cli::command(), &mut found);
+        // A name or a path, so without a hint.
+        found.extend(["--host-facts", "--unix-socket"].map(str::to_owned));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, ringfence_core::wsl::PATH_FLAGS);
+    }
 }

@@ -19,7 +19,7 @@ use ringfence_core::settings::Kind;
 
 use super::fallback::{Choice, Fallback, is_unmade};
 use super::judged::Judged;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 use super::linger;
 use super::{approve, host_facts, with_causes};
 use crate::args::{RunArguments, SessionArguments};
@@ -37,7 +37,7 @@ use crate::record::Record;
 const MOST_IGNORED: usize = 10;
 
 pub(super) fn run(arguments: &RunArguments) -> ExitCode {
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     if arguments.linger && arguments.lingering.is_none() {
         return linger::in_front();
     }
@@ -70,7 +70,7 @@ pub(super) struct Job<'a> {
     pub(super) linger: Linger,
     /// Where whoever waits for the command of a lingering session listens.
     #[cfg_attr(
-        not(target_os = "linux"),
+        not(any(target_os = "linux", target_os = "macos")),
         expect(dead_code, reason = "only there anything lingers")
     )]
     pub(super) lingering: Option<u32>,
@@ -96,7 +96,7 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
             return Exit::Refused.into();
         }
     };
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     match linger::behind(job.lingering) {
         Ok(behind) => record.behind = behind,
         Err(exit) => return exit.into(),
@@ -388,7 +388,7 @@ fn session(
         environment: std::env::vars_os().collect(),
     };
     let mut asked = Options::default();
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     {
         asked.registry = record.registry(plan);
     }
@@ -441,7 +441,7 @@ fn session(
     for (step, took) in timeline.filter(|_| options.verbose > 1) {
         tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     let waited = match front {
         Front::Filter(filter, signals) => {
             running.wait_filtering_observed(*filter, &signals, record)
@@ -449,7 +449,7 @@ fn session(
         Front::Signals(signals) => running.wait_passing_signals_observed(&signals, record),
         Front::Terminal(relay) => running.wait_relaying_observed(*relay, record),
     };
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     let waited = match front {
         Front::Filter(filter, signals) => running.wait_filtering(*filter, &signals),
         Front::Signals(signals) => running.wait_passing_signals(&signals),

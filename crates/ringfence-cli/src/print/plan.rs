@@ -6,7 +6,7 @@ use ringfence_core::origin::Layer;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Gap, HostFacts, Plan, Step};
 use ringfence_core::policy::Policy;
-use ringfence_core::seatbelt::SessionDirectory;
+use ringfence_core::seatbelt::{Own, SessionDirectory};
 use ringfence_core::text::printable;
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ fn details(out: &mut String, act: &Act) {
     if let Act::Seatbelt(profile) = act {
         // As it would be written for a session; only the session's own paths are not known yet.
         let session = SessionDirectory::new(&AbsPath::root(), 0);
-        match profile.bind(&session, None) {
+        match profile.bind(&session, &Own::default()) {
             Ok(bound) => {
                 for line in bound.text.lines() {
                     item(&printable(line));

@@ -4,6 +4,7 @@
 //! session together is the fingerprint in it, so a session that is only tracked has a profile too.
 
 use super::facts::{Feature, HostFacts};
+use super::gate::{GatePlan, Hosts};
 use super::{Act, Draft, Engine, EngineChoice, LimitName, Tracking, bounds};
 use crate::origin::Layer;
 use crate::policy::{Found, Policy};
@@ -89,14 +90,18 @@ fn paths(policy: &Policy, draft: &mut Draft) {
     }
 }
 
+/// Single hosts are reached through a gate on a port of the host's loopback, which is the only thing
+/// that the profile lets the session connect to. Ports that were granted are rules of the profile.
 fn network(policy: &Policy, draft: &mut Draft) {
     let network = policy.network();
-    if network.mode() == NetworkMode::Hosts && !network.hosts().is_empty() {
-        draft.gap_of(
-            network.mode_origin().clone(),
-            "network hosts",
-            "this version has no gate on macOS, so nothing could be reached",
-            "use `--net none` or `--net all`",
-        );
+    if network.mode() == NetworkMode::Hosts {
+        draft.acts.push(Act::Gate(GatePlan {
+            hosts: Hosts::ProxyOnly {
+                patterns: network.hosts().len(),
+                why: "macOS carries no connection elsewhere than where it was made to".to_owned(),
+            },
+            loopback_in: Vec::new(),
+            loopback_out: Vec::new(),
+        }));
     }
 }

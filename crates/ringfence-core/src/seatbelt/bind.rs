@@ -26,20 +26,25 @@ pub enum BindError {
     },
 }
 
+/// What a session has of its own besides its directory.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Own {
+    /// The port of its gate on the loopback, if its network has one.
+    pub gate_port: Option<u16>,
+    /// Its terminal, if it has one.
+    pub terminal: Option<AbsPath>,
+}
+
 impl Profile {
-    /// Writes the profile for a session. A session whose network has no gate has no `gate_port`.
+    /// Writes the profile for a session.
     ///
     /// # Errors
     ///
     /// If a path cannot be a parameter. Then nothing may be started.
-    pub fn bind(
-        &self,
-        session: &SessionDirectory,
-        gate_port: Option<u16>,
-    ) -> Result<Bound, BindError> {
+    pub fn bind(&self, session: &SessionDirectory, own: &Own) -> Result<Bound, BindError> {
         let mut writer = Writer {
             session,
-            gate_port,
+            own,
             bound: Bound {
                 text: String::from("(version 1)\n"),
                 parameters: Vec::new(),
@@ -69,7 +74,7 @@ fn word(action: Action) -> &'static str {
 
 struct Writer<'a> {
     session: &'a SessionDirectory,
-    gate_port: Option<u16>,
+    own: &'a Own,
     bound: Bound,
 }
 
@@ -95,8 +100,15 @@ impl Writer<'_> {
 
     fn filter(&mut self, filter: &Filter) -> Result<Option<String>, BindError> {
         Ok(Some(match filter {
-            Filter::GatePort => match self.gate_port {
+            Filter::GatePort => match self.own.gate_port {
                 Some(port) => format!("(remote ip \"localhost:{port}\")"),
+                None => return Ok(None),
+            },
+            Filter::OwnTerminal => match self.own.terminal.clone() {
+                Some(terminal) => {
+                    let name = self.parameter(&PathValue::Host(terminal))?;
+                    format!("(literal (param \"{name}\")) (literal \"/dev/tty\")")
+                }
                 None => return Ok(None),
             },
             Filter::GlobalName(name) => format!("(global-name \"{name}\")"),
@@ -115,7 +127,6 @@ impl Writer<'_> {
             Filter::Target(Target::Children) => "(target children)".to_owned(),
             Filter::Target(Target::SameSandbox) => "(target same-sandbox)".to_owned(),
             Filter::UnixSocket => "(remote unix-socket)".to_owned(),
-            Filter::Terminal => "(regex #\"^/dev/ttys[0-9]+$\")".to_owned(),
         }))
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::path::AbsPath;
 use crate::policy::{Access, Content, FileRule, Found, Policy};
-use crate::settings::{Kind, NetworkMode};
+use crate::settings::NetworkMode;
 
 const READ: &[&str] = &["file-read*"];
 const METADATA: &[&str] = &["file-read-metadata"];
@@ -31,10 +31,10 @@ pub fn tracking() -> Profile {
 /// The profile that holds what the policy says of files, sockets and the network.
 pub fn compile(policy: &Policy) -> Profile {
     let mut out = Draft::default();
-    out.processes(policy.kind());
+    out.processes();
     out.services(policy.network().mode());
     out.files(policy);
-    out.devices(policy.kind());
+    out.devices();
     out.way_to(policy);
     out.pins(policy);
     out.network(policy);
@@ -85,7 +85,7 @@ impl Draft {
         });
     }
 
-    fn processes(&mut self, kind: Kind) {
+    fn processes(&mut self) {
         let why = "processes: its own, and no signal to anybody else's";
         self.allow(&["process-fork"], Vec::new(), why);
         let children = vec![Filter::Target(Target::Children)];
@@ -104,11 +104,8 @@ impl Draft {
         let why = "no driver but the one that tells of sleep";
         let sleep = vec![Filter::IokitClass("RootDomainUserClient")];
         self.allow(&["iokit-open"], sleep, why);
-        let why = "terminals of its own; a tool never commands the caller's";
+        let why = "terminals of its own";
         self.allow(&["pseudo-tty"], Vec::new(), why);
-        if kind == Kind::Terminal {
-            self.allow(&["file-ioctl"], vec![Filter::Terminal], why);
-        }
     }
 
     fn services(&mut self, network: NetworkMode) {
@@ -165,7 +162,7 @@ impl Draft {
     }
 
     /// Devices that hold nothing of anybody's, whatever may be seen around them.
-    fn devices(&mut self, kind: Kind) {
+    fn devices(&mut self) {
         let why = "devices that hold nothing of anybody's, and terminals of its own";
         let devices = DEVICES
             .iter()
@@ -175,7 +172,11 @@ impl Draft {
             .collect();
         devices.push(Filter::PseudoTerminal);
         self.allow(READ_WRITE, devices.clone(), why);
-        self.allow(&["file-ioctl"], ioctl(devices, kind), why);
+        self.allow(&["file-ioctl"], devices, why);
+        let why = "the terminal that was made for it, and never the caller's";
+        let own = vec![Filter::OwnTerminal];
+        self.allow(READ_WRITE, own.clone(), why);
+        self.allow(&["file-ioctl"], own, why);
     }
 
     /// What has to be seen on the way to a granted path: that its directories are there, not what
@@ -318,18 +319,6 @@ fn effective(rule: &FileRule) -> Access {
         Content::Host => rule.access,
         Content::Devices | Content::Memory | Content::Processes => Access::None,
     }
-}
-
-/// Which devices may be commanded: all of the harmless ones, but the caller's terminal only by a
-/// person's shell.
-fn ioctl(devices: Vec<Filter>, kind: Kind) -> Vec<Filter> {
-    let terminal = AbsPath::parse("/dev/tty").ok().map(PathValue::Host);
-    let is_terminal = |filter: &Filter| match filter {
-        Filter::Subpath(path) => Some(path) == terminal.as_ref(),
-        _ => false,
-    };
-    let kept = |filter: &Filter| kind == Kind::Terminal || !is_terminal(filter);
-    devices.into_iter().filter(kept).collect()
 }
 
 fn above(path: &AbsPath) -> impl Iterator<Item = AbsPath> {

@@ -17,7 +17,7 @@ mod names;
 mod services;
 mod session;
 
-pub use bind::{BindError, Bound};
+pub use bind::{BindError, Bound, Own};
 pub use compile::{compile, tracking};
 pub use names::{pattern, spellings};
 pub use services::{DEVICES, SERVICES, Service};
@@ -76,6 +76,8 @@ pub enum Filter {
     LocalPort(u16),
     /// A name that was spelled out, and what is below it, in any case of letters.
     Name(String),
+    /// The session's own terminal, if it has one, by its name and as the one that controls it.
+    OwnTerminal,
     /// A name of shared memory.
     PosixName(&'static str),
     /// A terminal that was opened as a pseudo-terminal inside.
@@ -88,8 +90,6 @@ pub enum Filter {
     SysctlName(&'static str),
     /// A process, seen from the one that acts.
     Target(Target),
-    /// Terminals.
-    Terminal,
     /// A socket that is addressed by a path.
     UnixSocket,
 }

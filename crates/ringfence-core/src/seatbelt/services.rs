@@ -88,7 +88,6 @@ pub const DEVICES: &[&str] = &[
     "/dev/stderr",
     "/dev/stdin",
     "/dev/stdout",
-    "/dev/tty",
     "/dev/urandom",
     "/dev/zero",
 ];

@@ -8,16 +8,20 @@
 use proptest::prelude::*;
 use ringfence_core::origin::Layer;
 use ringfence_core::path::AbsPath;
-use ringfence_core::plan::{Act, EngineChoice, HostFacts, compile};
+use ringfence_core::plan::{Act, EngineChoice, HostFacts, Hosts, compile};
 use ringfence_core::policy::{Access, Content, Policy};
 use ringfence_core::seatbelt::{
-    self, Action, Bound, DEVICES, Filter, Fingerprint, Probe, Profile, SessionDirectory, spellings,
+    self, Action, Bound, DEVICES, Filter, Fingerprint, Own, Probe, Profile, SessionDirectory,
+    spellings,
 };
 use ringfence_core::settings::{Kind, Os, Preset, Settings, Word};
 
 use crate::random;
 use crate::sbpl::{self, Request};
 use crate::world::{World, path};
+
+/// The session's terminal, by both of its names.
+const OWN_TERMINAL: [&str; 2] = ["/dev/ttys042", "/dev/tty"];
 
 fn session() -> SessionDirectory {
     SessionDirectory::new(&path("/private/var/folders/xy"), 0x00ab_cdef)
@@ -40,7 +44,15 @@ struct Written {
 
 impl Written {
     fn new(profile: &Profile) -> Self {
-        let bound = profile.bind(&session(), Some(4711)).unwrap();
+        let own = Own {
+            gate_port: Some(4711),
+            terminal: Some(path(OWN_TERMINAL[0])),
+        };
+        Self::with(profile, &own)
+    }
+
+    fn with(profile: &Profile, own: &Own) -> Self {
+        let bound = profile.bind(&session(), own).unwrap();
         let rules = sbpl::read(&bound.text).unwrap();
         Self { bound, rules }
     }
@@ -80,9 +92,9 @@ fn wanted(policy: &Policy, path: &AbsPath) -> Access {
 }
 
 fn is_harmless_device(path: &AbsPath) -> bool {
-    DEVICES
-        .iter()
-        .any(|device| path.as_path().starts_with(device))
+    let own = OWN_TERMINAL.iter();
+    let mut harmless = DEVICES.iter().chain(own);
+    harmless.any(|device| path.as_path().starts_with(device))
 }
 
 fn check(policy: &Policy, written: &Written, path: &AbsPath) {
@@ -276,6 +288,65 @@ fn services_and_the_network_are_closed_unless_opened() {
 }
 
 #[test]
+fn only_the_gate_is_reached_and_only_where_there_is_one() {
+    let policy = World::macos().tool(r#"{ "network": { "hosts": ["a.test"] } }"#);
+    let facts = HostFacts::named("macos-15").unwrap();
+    let plan = compile(&policy, &facts, EngineChoice::Auto);
+    assert_eq!(plan.gaps(), []);
+    let gates = |act: &&Act| matches!(act, Act::Gate(gate) if gate.hosts != Hosts::None);
+    assert_eq!(plan.acts().iter().filter(gates).count(), 1);
+    let profile = profile(&policy);
+    let reached = |own: &Own| {
+        let written = Written::with(&profile, own);
+        let reaches = |port: &u16| {
+            let place = format!("localhost:{port}");
+            written.allows(&Request::Port("network-outbound", &place))
+        };
+        // All over the range, and beside the one that is meant.
+        let ports = (1..=u16::MAX).step_by(499).chain(4700..4720);
+        ports.filter(reaches).collect::<Vec<_>>()
+    };
+    let own = |gate_port| Own {
+        gate_port,
+        ..Own::default()
+    };
+    assert_eq!(reached(&own(Some(4711))), [4711]);
+    assert_eq!(reached(&own(None)), [0_u16; 0]);
+}
+
+#[test]
+fn a_session_has_its_own_terminal_and_no_other() {
+    let world = World::macos();
+    for kind in [Kind::Terminal, Kind::Tool] {
+        let policy = world.resolve(kind, &Settings::new()).unwrap();
+        let profile = profile(&policy);
+        let with = Written::new(&profile);
+        let without = Written::with(&profile, &Own::default());
+        for (own, terminal) in [
+            (true, OWN_TERMINAL[0]),
+            (true, OWN_TERMINAL[1]),
+            (false, "/dev/ttys04"),
+            (false, "/dev/ttys0420"),
+            (false, "/dev/ttys000"),
+        ] {
+            let terminal = path(terminal);
+            for operation in ["file-read-data", "file-write-data", "file-ioctl"] {
+                assert_eq!(
+                    with.file(operation, &terminal),
+                    own,
+                    "{operation} {terminal}"
+                );
+                // Without one of its own there is only the caller's, which is none of its business.
+                assert!(
+                    !without.file(operation, &terminal),
+                    "{operation} {terminal}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn sockets_of_the_host_are_closed_unless_granted() {
     let world = World::macos();
     let all = Written::new(&profile(&world.tool(r#"{ "network": { "mode": "all" } }"#)));
@@ -389,7 +460,7 @@ fn a_path_that_is_no_text_is_a_gap_and_never_a_rule() {
     let odd = AbsPath::parse(odd).unwrap();
     let mut profile = seatbelt::tracking();
     profile.rules[0].filters = vec![Filter::Literal(seatbelt::PathValue::Host(odd))];
-    assert!(profile.bind(&session(), None).is_err());
+    assert!(profile.bind(&session(), &Own::default()).is_err());
 }
 
 proptest! {

@@ -37,6 +37,7 @@ pub mod probe;
 pub mod process;
 pub mod procfs;
 mod raw;
+pub mod ready;
 pub mod seccomp;
 pub mod signals;
 pub mod sockets;
@@ -45,10 +46,15 @@ mod stack;
 pub mod statmount;
 mod subject;
 pub mod switches;
-pub mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub(crate) mod tty;
 pub mod wait;
+
+// What macOS waits with can be tried here.
+#[cfg(test)]
+#[path = "../macos/ready.rs"]
+mod by_select;
 
 pub use rustix::io::Errno;
 pub use rustix::process::{Pid, Signal};

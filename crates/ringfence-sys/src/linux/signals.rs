@@ -9,88 +9,18 @@ use rustix::io::Errno;
 
 use super::raw;
 use super::subject::Subject;
+pub use crate::mask::Mask;
 
-/// The kernel's own signal set: one bit per signal, signal 1 lowest.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Mask(u64);
+/// As the kernel has a set of signals.
+pub(crate) type Bits = u64;
 
 /// Signals are numbered from one to this.
-const LAST: i32 = 64;
+pub(crate) const LAST: i32 = 64;
 
 /// The size the kernel demands of a mask.
 const MASK_BYTES: usize = size_of::<u64>();
 
-impl Mask {
-    /// No signal at all.
-    pub const EMPTY: Self = Self(0);
-
-    /// The same set with `signal` in it; numbers out of range change nothing.
-    #[must_use]
-    pub const fn with(self, signal: i32) -> Self {
-        match signal {
-            1..=LAST => Self(self.0 | 1 << (signal - 1)),
-            _ => self,
-        }
-    }
-
-    /// The same set without `signal`; numbers out of range change nothing.
-    #[must_use]
-    pub const fn without(self, signal: i32) -> Self {
-        match signal {
-            1..=LAST => Self(self.0 & !(1 << (signal - 1))),
-            _ => self,
-        }
-    }
-
-    /// Whether `signal` is in the set.
-    pub const fn contains(self, signal: i32) -> bool {
-        matches!(signal, 1..=LAST) && self.0 & 1 << (signal - 1) != 0
-    }
-
-    /// Blocks every signal for this thread and returns what was blocked before.
-    ///
-    /// # Errors
-    ///
-    /// Only those of an outer filter; the mask is then unchanged.
-    pub fn block_all() -> Result<Self, Errno> {
-        Self(u64::MAX).swap()
-    }
-
-    /// Blocks the signals of this set, beside those that are, and returns what was blocked
-    /// before: the first step towards reading them from a [`SignalFd`].
-    ///
-    /// # Errors
-    ///
-    /// As [`block_all`](Self::block_all).
-    pub fn block(self) -> Result<Self, Errno> {
-        let before = Self::current()?;
-        Self(before.0 | self.0).swap()
-    }
-
-    /// What is blocked now.
-    ///
-    /// # Errors
-    ///
-    /// As [`block_all`](Self::block_all).
-    pub fn current() -> Result<Self, Errno> {
-        change(None)
-    }
-
-    /// Makes this the mask of the calling thread: the way back from [`block`](Self::block).
-    ///
-    /// # Errors
-    ///
-    /// As [`block_all`](Self::block_all).
-    pub fn restore(self) -> Result<(), Errno> {
-        self.swap().map(|_before| ())
-    }
-
-    fn swap(self) -> Result<Self, Errno> {
-        change(Some(self))
-    }
-}
-
-fn change(new: Option<Mask>) -> Result<Mask, Errno> {
+pub(crate) fn change(new: Option<Mask>) -> Result<Mask, Errno> {
     const SIG_SETMASK: usize = 2;
     let mut before = 0_u64;
     let new = new.map(|mask| mask.0);

@@ -31,7 +31,8 @@ pub fn start_with(command: &mut Command, kept: &[BorrowedFd<'_>]) -> io::Result<
     command.spawn()
 }
 
-/// The descriptor of this number, which this process was started with.
+/// Takes over the descriptor of this number, which this process was started with. The number itself is
+/// free afterwards.
 ///
 /// # Errors
 ///
@@ -45,6 +46,9 @@ pub fn inherited(_subject: &Subject, number: RawFd) -> io::Result<OwnedFd> {
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
+    // SAFETY: takes an integer only. The number was given to this process by whoever started it, no
+    // value here owns it, and it can be taken over once.
+    unsafe { libc::close(number) };
     // SAFETY: the kernel just made it, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }

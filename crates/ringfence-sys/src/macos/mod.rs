@@ -1,14 +1,17 @@
-//! macOS: the sandbox, the process table, signals.
+//! macOS: the sandbox, the process table, signals, terminals.
 //!
 //! None of this has been run yet: it is type checked for macOS, and docs/MACOS.md says what a person
 //! with a Mac has to try.
 
 pub mod descriptors;
 pub mod processes;
+pub mod ready;
 pub mod seatbelt;
 pub mod signals;
+pub(crate) mod tty;
 
 pub use rustix::io::Errno;
+pub use rustix::process::{Pid, Signal};
 
 /// The calling process, when it is one that exists to be confined.
 ///

@@ -4,10 +4,28 @@
 //! cannot allocate, lock, log or panic runs. The caller is never restricted: every act happens in
 //! a child. When any of these stages fails, no code of the command has run.
 
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod beside;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod passing;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub(crate) mod pipes;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod proxy;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod relay;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod served;
 mod streams;
 mod testing;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod words;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use passing::Signals;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use relay::{Filter, Relay, RelayError, Rescue, Shown};
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use served::{News, Served};
 pub use streams::{Given, NewTerminal, Size, Stream, Streams};
 #[doc(hidden)]
 pub use testing::{Helping, Testing};
@@ -17,27 +35,28 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
-pub use linux::{
-    Filter, News, Prepared, Relay, RelayError, Rescue, Running, Served, Shown, Signals, prepare,
-    prepare_with, system_bwrap,
-};
+pub use linux::{Prepared, Running, prepare, prepare_with, system_bwrap};
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod nowhere;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use nowhere::{Filter, News, Relay, RelayError, Rescue, Served, Shown};
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub(crate) use macos::live_as_second_stage;
+pub use macos::{Prepared, Running, prepare, prepare_with};
 #[cfg(target_os = "macos")]
-pub use macos::{Prepared, Running, Signals, prepare, prepare_with};
+pub(crate) use macos::{Table, live_as_second_stage};
 
 // What crosses to the second stage is data, and tested everywhere.
 #[cfg(all(test, not(target_os = "macos")))]
 #[path = "macos/orders.rs"]
 mod orders;
+// So is the gate on the loopback, with real clients.
+#[cfg(all(test, target_os = "linux"))]
+#[path = "macos/gate.rs"]
+mod loopback;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
@@ -402,7 +421,7 @@ pub struct Options {
     pub granted: Arc<[Captured]>,
     /// Where the session is written down, and as what. Without it nobody else finds the session,
     /// and what a killed supervisor leaves of it stays.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub registry: Option<(PathBuf, crate::sessions::About)>,
     /// What only tests ask for.
     #[doc(hidden)]

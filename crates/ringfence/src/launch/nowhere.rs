@@ -1,4 +1,4 @@
-//! What a launch can be asked for on Linux alone: types without values, so that whoever asks has to
+//! What a launch can be asked for where there are sessions: types without values, so that whoever asks has to
 //! say what he does where there is none.
 
 use std::io;
@@ -24,12 +24,6 @@ pub enum Shown {
 pub struct Filter(std::convert::Infallible);
 
 impl Filter {
-    /// Whatever anybody likes, since nobody has such a value.
-    #[cfg(target_os = "macos")]
-    pub(super) fn never<T>(&self) -> T {
-        match self.0 {}
-    }
-
     /// Refuses.
     ///
     /// # Errors
@@ -62,12 +56,6 @@ pub enum RelayError {
 }
 
 impl Relay {
-    /// Whatever anybody likes, since nobody has such a value.
-    #[cfg(target_os = "macos")]
-    pub(super) fn never<T>(&self) -> T {
-        match self.0 {}
-    }
-
     /// Refuses.
     ///
     /// # Errors

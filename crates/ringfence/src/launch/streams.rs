@@ -36,6 +36,14 @@ pub enum Stream {
     Terminal,
 }
 
+/// Whether one of the three is the session's terminal.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Use {
+    Other,
+    Terminal,
+}
+
 /// The three standard streams, and the terminal of a session that has one of its own.
 #[derive(Debug, Default)]
 pub struct Streams {
@@ -69,8 +77,8 @@ pub struct NewTerminal {
     pub size: Size,
     /// Its modes; `None` for those of a new terminal.
     #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "no session has a terminal of its own here yet")
+        not(any(target_os = "linux", target_os = "macos")),
+        expect(dead_code, reason = "there are no sessions here")
     )]
     pub(crate) modes: Option<Termios>,
 }
@@ -98,5 +106,13 @@ impl Default for Size {
             rows: 24,
             columns: 80,
         }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+impl From<Size> for ringfence_sys::terminal::Size {
+    fn from(size: Size) -> Self {
+        let Size { rows, columns } = size;
+        Self { rows, columns }
     }
 }

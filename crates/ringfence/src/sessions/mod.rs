@@ -7,16 +7,22 @@
 //!
 //! A session that could leave something behind (a cgroup, a temporary directory, processes without
 //! a pid namespace) is written down before that is made; any other after its command has started,
-//! where nobody waits for it.
+//! where nobody waits for it. On macOS each session has a keeper that outlives its supervisor, so there
+//! none is written down before.
 
 mod record;
 mod registry;
+#[cfg(target_os = "linux")]
+mod sweep;
+#[cfg(target_os = "macos")]
+#[path = "macos.rs"]
 mod sweep;
 
 pub use record::About;
 pub(crate) use record::DirectoryIdentity;
 pub(crate) use registry::Entry;
 pub use registry::{Registry, RegistryError};
+#[cfg(target_os = "linux")]
 pub(crate) use sweep::remove_all;
 
 use std::path::PathBuf;

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ringfence_core::plan::Plan;
-use ringfence_sys::files::{self, Kind};
-use ringfence_sys::process::fill_random;
-use ringfence_sys::{Errno, Pid};
+use ringfence_sys::Errno;
+use rustix::fs::{FileType, fstat};
 use serde::{Deserialize, Serialize};
 
+use super::sweep::{self, GroupIdentity, Mark};
+use super::{Session, State};
 use crate::launch;
-use crate::track::group::GroupIdentity;
-use crate::track::mark::Mark;
 
 /// The version of the format; a record of another version is left alone.
 pub(super) const VERSION: u32 = 1;
@@ -47,9 +46,7 @@ impl About {
     ///
     /// The kernel has no random numbers.
     pub fn new(name: Option<&str>, command: &[OsString]) -> std::io::Result<Self> {
-        let mut random = [0; 8];
-        fill_random(&mut random)?;
-        let id = format!("{:016x}", u64::from_ne_bytes(random));
+        let id = format!("{:016x}", u64::from_ne_bytes(sweep::random()?));
         let name = name.map_or_else(|| made_name(command, &id), str::to_owned);
         Ok(Self {
             id,
@@ -134,6 +131,24 @@ impl Record {
         }
     }
 
+    /// The session for people to look at, with how many processes and how much memory it has.
+    pub(super) fn describe(&self, state: State, processes: usize, memory: u64) -> Session {
+        Session {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            state,
+            supervisor: self.supervisor,
+            project: PathBuf::from(&self.project),
+            directory: PathBuf::from(&self.directory),
+            command: self.command.clone(),
+            engine: self.engine.clone(),
+            linger: self.linger,
+            started: self.started(),
+            processes,
+            memory,
+        }
+    }
+
     pub(super) fn started(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.started)
     }
@@ -170,13 +185,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn ours() -> Result<Self, Errno> {
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let pids = rustix::fs::stat("/proc/self/ns/pid")?.st_ino;
-        Ok(Self {
-            boot: boot.trim().to_owned(),
-            pids,
-        })
+        let (boot, pids) = sweep::world()?;
+        Ok(Self { boot, pids })
     }
 }
 
@@ -191,45 +201,8 @@ pub(super) struct ProcessIdentity {
 
 impl ProcessIdentity {
     pub(super) fn of(pid: i32) -> Option<Self> {
-        let start = ProcessStat::of(pid)?.start;
+        let start = sweep::start_of(pid)?;
         Some(Self { pid, start })
-    }
-
-    /// Its number, if it is still the same process.
-    pub(super) fn is_same(self) -> bool {
-        Self::of(self.pid) == Some(self)
-    }
-
-    pub(super) fn number(self) -> Option<Pid> {
-        Pid::from_raw(self.pid)
-    }
-}
-
-/// What is of interest in `/proc/PID/stat`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct ProcessStat {
-    pub(super) parent: i32,
-    pub(super) start: u64,
-    pub(super) resident_pages: u64,
-    pub(super) is_dead: bool,
-}
-
-impl ProcessStat {
-    pub(super) fn of(pid: i32) -> Option<Self> {
-        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    fn parse(stat: &[u8]) -> Option<Self> {
-        // The name may hold anything, brackets and blanks too.
-        let end = stat.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-        Some(Self {
-            is_dead: matches!(*words.first()?, "Z" | "X"),
-            parent: words.get(1)?.parse().ok()?,
-            start: words.get(19)?.parse().ok()?,
-            resident_pages: words.get(21)?.parse().unwrap_or(0),
-        })
     }
 }
 
@@ -245,6 +218,7 @@ pub(crate) struct DirectoryIdentity {
 
 impl DirectoryIdentity {
     /// One that is about to be made.
+    #[cfg(target_os = "linux")]
     pub(crate) fn planned(path: PathBuf) -> Self {
         Self {
             path,
@@ -255,14 +229,14 @@ impl DirectoryIdentity {
 
     /// One that is there.
     pub(crate) fn of(path: PathBuf, directory: impl std::os::fd::AsFd) -> Result<Self, Errno> {
-        let identity = files::identify(directory)?;
-        if identity.kind != Kind::Directory {
+        let found = fstat(directory)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
         Ok(Self {
             path,
-            device: identity.device,
-            inode: identity.inode,
+            device: sweep::device(&found),
+            inode: found.st_ino,
         })
     }
 }
@@ -283,20 +257,5 @@ mod tests {
             let name = made_name(&command, "abcdef01");
             assert_eq!(name, expected);
         }
-    }
-
-    #[test]
-    fn a_process_is_more_than_its_number() {
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        let identity = ProcessIdentity::of(own).unwrap();
-        assert!(identity.is_same());
-        let other = ProcessIdentity {
-            start: identity.start + 1,
-            ..identity
-        };
-        assert!(!other.is_same());
-        let stat = ProcessStat::parse(b"7 (a) b) S 3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 99 0 5 0");
-        let stat = stat.unwrap();
-        assert_eq!((stat.parent, stat.start, stat.resident_pages), (3, 99, 5));
     }
 }

@@ -3,22 +3,20 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringfence_sys::files::{self, CWD, Kind, OpenFlags, Resolve};
 use ringfence_sys::{Errno, Pid};
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, flock, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat,
+};
 
 use super::record::{About, DirectoryIdentity, LARGEST, ProcessIdentity, Record, VERSION, World};
-use super::sweep;
+use super::sweep::{self, GroupIdentity, Mark};
 use super::{Session, State};
 use crate::launch::Linger;
-use crate::track::group::GroupIdentity;
-use crate::track::mark::Mark;
 
 /// Why sessions cannot be written down, or read.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +59,16 @@ pub enum RegistryError {
 }
 
 /// What anybody but the owner may do with a file.
-const OTHERS: u16 = 0o077;
+const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
+
+/// Opens a file of a directory by its one name. No link is followed.
+fn open_in(directory: &OwnedFd, name: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    if name.to_bytes().contains(&b'/') {
+        return Err(Errno::INVAL);
+    }
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name, flags, mode)
+}
 
 /// Where sessions are written down.
 #[derive(Clone, Debug)]
@@ -104,14 +111,12 @@ impl Registry {
             path: path.to_owned(),
             source,
         };
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
-        let name = name.map_err(refused)?;
-        let flags = OpenFlags::RDONLY | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
-        let directory = files::openat2(CWD, &name, flags, Mode::empty(), Resolve::NO_MAGICLINKS);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty());
         let directory = directory.map_err(|errno| refused(errno.into()))?;
-        let identity = files::identify(&directory).map_err(|errno| refused(errno.into()))?;
-        let own = identity.owner.0 == rustix::process::geteuid().as_raw()
-            && identity.permissions & OTHERS == 0;
+        let found = fstat(&directory).map_err(|errno| refused(errno.into()))?;
+        let own = found.st_uid == rustix::process::geteuid().as_raw()
+            && !Mode::from_raw_mode(found.st_mode).intersects(OTHERS);
         if !own {
             let path = path.to_owned();
             return Err(RegistryError::NotOwn { path });
@@ -142,15 +147,8 @@ impl Registry {
         }
         let name = CString::new(format!("{}.{}", record.supervisor, record.id));
         let name = name.map_err(|_| Errno::INVAL)?;
-        let flags = OpenFlags::RDWR | OpenFlags::CREATE | OpenFlags::EXCL | OpenFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(0o600);
-        let file = files::openat2(
-            self.directory.as_fd(),
-            &name,
-            flags,
-            mode,
-            Resolve::BENEATH | Resolve::NO_SYMLINKS,
-        )?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = open_in(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let mut entry = Entry {
             registry: self.clone(),
@@ -288,12 +286,11 @@ impl Registry {
         if !ours || !gone {
             return;
         }
-        let flags = OpenFlags::RDONLY | OpenFlags::NOFOLLOW | OpenFlags::NONBLOCK;
-        let inside = Resolve::BENEATH | Resolve::NO_SYMLINKS;
-        let opened = files::openat2(self.directory.as_fd(), name, flags, Mode::empty(), inside);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let opened = open_in(&self.directory, name, flags, Mode::empty());
         let empty = opened.is_ok_and(|file| {
             flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-                && rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_size == 0)
+                && fstat(&file).is_ok_and(|stat| stat.st_size == 0)
         });
         if empty {
             // Gone by now is as good.
@@ -349,13 +346,11 @@ impl Registry {
 
     /// Reads a record; what is none is left alone.
     fn read(&self, name: &CStr) -> Option<FoundRecord> {
-        let flags = OpenFlags::RDONLY | OpenFlags::NOFOLLOW | OpenFlags::NONBLOCK;
-        let inside = Resolve::BENEATH | Resolve::NO_SYMLINKS;
-        let file =
-            files::openat2(self.directory.as_fd(), name, flags, Mode::empty(), inside).ok()?;
-        let identity = files::identify(&file).ok()?;
-        if identity.kind != Kind::Regular || identity.owner.0 != rustix::process::geteuid().as_raw()
-        {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = open_in(&self.directory, name, flags, Mode::empty()).ok()?;
+        let found = fstat(&file).ok()?;
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        if !is_file || found.st_uid != rustix::process::geteuid().as_raw() {
             return None;
         }
         let mut text = String::new();
@@ -420,6 +415,7 @@ impl Entry {
     }
 
     /// Writes down the first process.
+    #[cfg(target_os = "linux")]
     pub(crate) fn started(&mut self, first: i32, linger: Linger) -> Result<(), Errno> {
         self.record.first = ProcessIdentity::of(first);
         self.record.linger = linger == Linger::Yes;

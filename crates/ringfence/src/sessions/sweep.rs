@@ -7,22 +7,79 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ringfence_sys::files::{self, CWD, OpenFlags, Resolve};
+use ringfence_sys::process::fill_random;
 use ringfence_sys::procfs::ProcDir;
-use ringfence_sys::{Errno, Signal};
+use ringfence_sys::{Errno, Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, unlinkat};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
-use super::record::{DirectoryIdentity, ProcessStat, Record};
+use super::record::{DirectoryIdentity, ProcessIdentity, Record};
 use super::{Session, State};
+pub(super) use crate::track::group::GroupIdentity;
 use crate::track::group::SessionGroup;
+pub(super) use crate::track::mark::Mark;
 
 /// How long the processes of a session may take to go.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Numbers that nobody can guess.
+pub(super) fn random() -> Result<[u8; 8], Errno> {
+    let mut random = [0; 8];
+    fill_random(&mut random)?;
+    Ok(random)
+}
+
+/// The kernel's name for this start of the machine, and the number of the pid namespace.
+pub(super) fn world() -> Result<(String, u64), Errno> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let pids = rustix::fs::stat("/proc/self/ns/pid")?.st_ino;
+    Ok((boot.trim().to_owned(), pids))
+}
+
+/// The device that holds a file.
+pub(super) fn device(found: &Stat) -> (u32, u32) {
+    let device = found.st_dev;
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// When a process started, if it is there.
+pub(super) fn start_of(pid: i32) -> Option<u64> {
+    Some(ProcessStat::of(pid)?.start)
+}
+
+/// What is of interest in `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct ProcessStat {
+    pub(super) parent: i32,
+    pub(super) start: u64,
+    pub(super) resident_pages: u64,
+    pub(super) is_dead: bool,
+}
+
+impl ProcessStat {
+    pub(super) fn of(pid: i32) -> Option<Self> {
+        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The name may hold anything, brackets and blanks too.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Self {
+            is_dead: matches!(*words.first()?, "Z" | "X"),
+            parent: words.get(1)?.parse().ok()?,
+            start: words.get(19)?.parse().ok()?,
+            resident_pages: words.get(21)?.parse().unwrap_or(0),
+        })
+    }
+}
 
 /// Every process there is, by its number.
 pub(super) fn all_processes() -> HashMap<i32, ProcessStat> {
@@ -80,20 +137,9 @@ pub(super) fn describe(
         .filter_map(|pid| stats.get(pid))
         .filter(|stat| !stat.is_dead);
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
-    Session {
-        id: record.id.clone(),
-        name: record.name.clone(),
-        state,
-        supervisor: record.supervisor,
-        project: PathBuf::from(&record.project),
-        directory: PathBuf::from(&record.directory),
-        command: record.command.clone(),
-        engine: record.engine.clone(),
-        linger: record.linger,
-        started: record.started(),
-        processes: alive.clone().count(),
-        memory: alive.map(|stat| stat.resident_pages * page).sum(),
-    }
+    let processes = alive.clone().count();
+    let memory = alive.map(|stat| stat.resident_pages * page).sum();
+    record.describe(state, processes, memory)
 }
 
 /// Ends every process of a session; whoever watches over it does the rest.
@@ -144,7 +190,7 @@ fn end_first(record: &Record) -> Result<(), Errno> {
     let Some(first) = record.first else {
         return Ok(());
     };
-    let Some(pid) = first.number() else {
+    let Some(pid) = Pid::from_raw(first.pid) else {
         return Err(Errno::INVAL);
     };
     let held = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -153,7 +199,7 @@ fn end_first(record: &Record) -> Result<(), Errno> {
         Err(errno) => return Err(errno),
     };
     // From here on the number may change hands, the descriptor never does.
-    if !first.is_same() {
+    if ProcessIdentity::of(first.pid) != Some(first) {
         return Ok(());
     }
     match pidfd_send_signal(&held, Signal::KILL) {
@@ -258,5 +304,25 @@ fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
     match unlinkat(&parent, &name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
         Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_more_than_its_number() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let identity = ProcessIdentity::of(own).unwrap();
+        assert_eq!(ProcessIdentity::of(own), Some(identity));
+        let other = ProcessIdentity {
+            start: identity.start + 1,
+            ..identity
+        };
+        assert_ne!(ProcessIdentity::of(own), Some(other));
+        let stat = ProcessStat::parse(b"7 (a) b) S 3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 99 0 5 0");
+        let stat = stat.unwrap();
+        assert_eq!((stat.parent, stat.start, stat.resident_pages), (3, 99, 5));
     }
 }

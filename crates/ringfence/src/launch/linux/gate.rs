@@ -11,10 +11,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringfence_core::path::AbsPath;
-use ringfence_core::plan::{Act, GatePlan, Hosts, Plan};
+use ringfence_core::plan::{GatePlan, Hosts};
 use ringfence_core::policy::Policy;
 use ringfence_gate::dial::Dialer;
 use ringfence_gate::judge::{Decider, Judge};
@@ -22,21 +21,19 @@ use ringfence_gate::lookup::System;
 use ringfence_gate::names::{CARRIER_PORT, NAME_SERVICE, PROXY};
 use ringfence_gate::serve::{Doors, Gate};
 use ringfence_gate::upstream::Upstreams;
-use ringfence_sys::signals::Mask;
 use ringfence_sys::{Errno, sockets};
 use rustix::io::{retry_on_intr, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use super::telling::Decisions;
+pub(super) use crate::launch::proxy::hosts;
+use crate::launch::proxy::{self, PATIENCE, opened, upstreams};
 use crate::launch::{Command, LaunchError};
 
 /// How many connections from the host into the session there can be at once.
 const MOST_INWARD: usize = 32;
 /// How many connections may wait at a door; the kernel has its own bound.
 const QUEUE: i32 = 4096;
-/// How long somebody may think about a host before the answer is no.
-const PATIENCE: Duration = Duration::from_mins(2);
-
 /// A socket that the first process is to make.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Wanted {
@@ -219,25 +216,6 @@ impl Opening {
     }
 }
 
-fn upstreams(command: &Command) -> Result<Upstreams, LaunchError> {
-    Upstreams::from_environment(&command.environment).map_err(|error| LaunchError::Prepare {
-        what: "use the proxy of this network".to_owned(),
-        source: std::io::Error::other(error),
-    })
-}
-
-/// Opens a gate whose threads no signal of the caller's ends up in.
-fn opened(doors: Doors, dialer: Dialer) -> Result<Gate, LaunchError> {
-    let mask = Mask::block_all().map_err(|errno| refused("block signals", errno))?;
-    let gate = Gate::open(doors, dialer);
-    let restored = mask.restore();
-    restored.map_err(|errno| refused("restore signals", errno))?;
-    gate.map_err(|source| LaunchError::Prepare {
-        what: "serve the network gate".to_owned(),
-        source,
-    })
-}
-
 fn wanted(plan: &GatePlan) -> Vec<Wanted> {
     let mut wanted = match plan.hosts {
         Hosts::None => vec![],
@@ -275,15 +253,6 @@ fn listening(socket: OwnedFd, address: SocketAddr) -> Result<OwnedFd, LaunchErro
     Ok(socket)
 }
 
-/// How a plan's hosts are served.
-pub(super) fn hosts(plan: &Plan) -> &Hosts {
-    let gate = plan.acts().iter().find_map(|act| match act {
-        Act::Gate(gate) => Some(&gate.hosts),
-        _ => None,
-    });
-    gate.unwrap_or(&Hosts::None)
-}
-
 /// Where names are asked for. A host without that file has programs ask the loopback itself.
 fn name_service() -> SocketAddrV4 {
     match std::fs::symlink_metadata(RESOLVER) {
@@ -310,55 +279,17 @@ pub(super) fn resolver_text() -> Vec<u8> {
         .into_bytes()
 }
 
-/// Hosts that no proxy is asked for: the session's own loopback.
-const AROUND: &str = "localhost,127.0.0.1,::1";
-
-/// Variables that name the proxy, for the programs that read them.
-const NAMING: [&str; 12] = [
-    "ALL_PROXY",
-    "CARGO_HTTP_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "PIP_PROXY",
-    "YARN_HTTPS_PROXY",
-    "YARN_HTTP_PROXY",
-    "all_proxy",
-    "http_proxy",
-    "https_proxy",
-    "npm_config_https_proxy",
-    "npm_config_proxy",
-];
-
 /// Adds the variables that make programs use the gate; what the policy sets itself stays.
 pub(super) fn add_variables(environment: &mut Vec<CString>, policy: &Policy, hosts: &Hosts) {
     if *hosts == Hosts::None {
         return;
     }
-    let proxy = format!("http://{PROXY}");
-    let mut variables: Vec<(&str, String)> = Vec::new();
-    variables.extend(NAMING.map(|name| (name, proxy.clone())));
-    variables.extend(
-        ["NO_PROXY", "no_proxy", "npm_config_noproxy"].map(|name| (name, AROUND.to_owned())),
-    );
-    variables.push(("NODE_USE_ENV_PROXY", "1".to_owned()));
+    proxy::add_variables(environment, policy, &format!("http://{PROXY}"));
     if let Hosts::ProxyOnly { .. } = hosts {
         // It makes every Java program say that it was read, so only where nothing else helps.
         let (host, port) = (PROXY.ip(), PROXY.port());
         let each = ["http", "https"]
             .map(|scheme| format!("-D{scheme}.proxyHost={host} -D{scheme}.proxyPort={port}"));
-        variables.push(("JAVA_TOOL_OPTIONS", each.join(" ")));
-    }
-    for (name, value) in variables {
-        if policy
-            .environment()
-            .set()
-            .iter()
-            .any(|(known, _)| known == name)
-        {
-            continue;
-        }
-        let prefix = format!("{name}=");
-        environment.retain(|known| !known.to_bytes().starts_with(prefix.as_bytes()));
-        environment.extend(CString::new(prefix + &value).ok());
+        proxy::add(environment, policy, "JAVA_TOOL_OPTIONS", &each.join(" "));
     }
 }

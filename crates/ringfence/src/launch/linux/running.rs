@@ -13,7 +13,7 @@ use ringfence_sys::failure::Failure;
 use ringfence_sys::init::wire::{NO_PROGRAM, SEAT, Word};
 use ringfence_sys::wait::Child;
 use ringfence_sys::{Errno, Signal};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
@@ -25,13 +25,13 @@ use super::guard::Guard;
 use super::held::{Held, MOMENT};
 use super::init::Boundary;
 use super::names::{Holds, Name, Names};
-use super::passing::Signals;
 use super::telling::{Told, tell_limit};
 use super::tmp::SessionTmp;
 use super::wire;
 use crate::audit::Denial;
 use crate::event::Happened;
-use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, StepName};
+use crate::launch::beside::{Beside, Nothing, timespec};
+use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, Signals, StepName};
 
 /// How long a command may take to end once it was asked to.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -224,7 +224,7 @@ impl Running {
         while let Err(Errno::INTR) = poll(&mut watched, None) {}
     }
 
-    pub(super) fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
+    pub(in crate::launch) fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
         match &self.inner {
             Some(inner) => pidfd_send_signal(inner, signal),
             None => self.first.signal(signal),
@@ -269,33 +269,8 @@ impl Running {
         self.terminal.take()
     }
 
-    /// Waits until the session is over, and passes on the signals that ask a program to end.
-    ///
-    /// For a program whose whole purpose is this session: the signals stay blocked in the calling
-    /// thread.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer; the session has been ended.
-    pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        self.wait_passing_signals_observed(signals, &mut ())
-    }
-
-    /// The same, with somebody who is told how far it is.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer; the session has been ended.
-    pub fn wait_passing_signals_observed(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> io::Result<Report> {
-        self.watch(Some(signals), &mut Nothing, observer)
-    }
-
     /// Waits until the session is over, and serves something else meanwhile.
-    pub(super) fn watch(
+    pub(in crate::launch) fn watch(
         mut self,
         signals: Option<&Signals>,
         beside: &mut dyn Beside,
@@ -644,39 +619,6 @@ impl Drop for Running {
     }
 }
 
-/// What a supervisor serves beside the session itself.
-///
-/// Nothing here may wait: the session's own end, its limits and its broker would wait with it.
-pub(super) trait Beside {
-    /// Adds what there is to wait for.
-    fn watched<'a>(&'a self, watched: &mut Vec<PollFd<'a>>);
-    /// How long until the session is to be ended, if it is.
-    fn patience(&self) -> Option<Duration>;
-    /// Does what can be done now.
-    fn serve(&mut self, session: &Running) -> io::Result<()>;
-    /// The command was stopped.
-    fn stopped(&mut self, session: &Running) -> io::Result<()>;
-}
-
-/// Nothing else to serve.
-struct Nothing;
-
-impl Beside for Nothing {
-    fn watched<'a>(&'a self, _watched: &mut Vec<PollFd<'a>>) {}
-
-    fn patience(&self) -> Option<Duration> {
-        None
-    }
-
-    fn serve(&mut self, _session: &Running) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn stopped(&mut self, _session: &Running) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What became of a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Heard {
@@ -698,13 +640,6 @@ enum News {
     NobodyAsks,
     /// Something else.
     Nothing,
-}
-
-pub(super) fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: duration.subsec_nanos().into(),
-    }
 }
 
 fn explain(failure: Failure, acts: &[(Step, Ready)], program: &Path) -> LaunchError {

@@ -16,7 +16,8 @@ use ringfence_sys::{Errno, Subject, descriptors, process, sockets};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{stderr, stdin, stdout};
 
-use crate::launch::{LaunchError, NewTerminal, Size, Stream, Streams};
+pub(super) use crate::launch::streams::Use;
+use crate::launch::{LaunchError, NewTerminal, Stream, Streams};
 
 /// The inner side.
 #[derive(Debug, Default)]
@@ -38,13 +39,6 @@ pub(super) struct Desk {
     pub(super) outer: Option<RawFd>,
     /// Which of the three streams are the terminal.
     pub(super) streams: [Use; 3],
-}
-
-/// Whether a stream is the terminal.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Use {
-    Other,
-    Terminal,
 }
 
 /// The supervisor's side, until the terminal is there.
@@ -190,7 +184,7 @@ impl Outer {
         if let Some(modes) = &self.wanted.modes {
             terminal::restore(&master, &Modes::from(modes.clone()))?;
         }
-        set_size(&master, self.wanted.size)?;
+        terminal::set_size(&master, self.wanted.size.into())?;
         match sockets::send(&self.socket, READY, &[]) {
             Ok(()) => Ok(Some(master)),
             Err(Errno::PIPE) => Ok(None),
@@ -209,10 +203,4 @@ fn above_standard(file: OwnedFd) -> Result<OwnedFd, LaunchError> {
         what: "copy a stream".to_owned(),
         source: errno.into(),
     })
-}
-
-/// Tells a terminal how large it is, by its outer end.
-pub(super) fn set_size(master: &OwnedFd, size: Size) -> Result<(), Errno> {
-    let Size { rows, columns } = size;
-    terminal::set_size(master, terminal::Size { rows, columns })
 }

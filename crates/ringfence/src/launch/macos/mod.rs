@@ -7,13 +7,16 @@
 //!
 //! None of this has been run on a Mac yet: docs/MACOS.md says what has to be tried.
 
+mod desk;
+mod gate;
 mod orders;
 mod running;
 mod stage;
 mod table;
 
-pub use running::{Running, Signals};
+pub use running::Running;
 pub(crate) use stage::live_as_second_stage;
+pub(crate) use table::Table;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -28,15 +31,18 @@ use std::time::SystemTime;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, LimitName, Plan, Step};
 use ringfence_core::policy::{Policy, Seen};
-use ringfence_core::seatbelt::{Profile, SessionDirectory};
+use ringfence_core::seatbelt::{Own, Profile, SessionDirectory};
 use ringfence_sys::descriptors;
 
+use self::desk::Made;
+use self::gate::Opening;
 use self::orders::{Bound, Failure, Orders, Task};
 use self::running::Group;
-use super::nowhere::Served;
+use super::pipes::pipe;
 use super::words::{arguments, directory, environment, programs};
 use super::{Command, Decider, Given, LaunchError, Linger, Options, StepName, Stream};
 use crate::place::Lookout;
+use crate::sessions::About;
 
 /// Everything that a launch needs, made and looked up.
 #[derive(Debug)]
@@ -44,9 +50,13 @@ pub struct Prepared {
     orders: Orders,
     session: Session,
     streams: [Stream; 3],
+    desk: Option<Made>,
+    gate: Option<Opening>,
     wall: Option<u64>,
     plan: Plan,
     program: PathBuf,
+    linger: Linger,
+    registry: Option<(PathBuf, About)>,
 }
 
 /// The directory of a session. It goes with the last process that could use it.
@@ -81,9 +91,7 @@ pub fn prepare(
 ///
 /// # Errors
 ///
-/// As [`prepare`]; and for a terminal of the session's own, or processes that stay when the command
-/// has ended, neither of which this version has here.
-#[expect(clippy::needless_pass_by_value, reason = "the same on every system")]
+/// As [`prepare`].
 pub fn prepare_with(
     policy: &Policy,
     plan: &Plan,
@@ -94,11 +102,6 @@ pub fn prepare_with(
     if !plan.may_launch() {
         return Err(LaunchError::Gaps {
             gaps: plan.gaps().to_vec(),
-        });
-    }
-    if given.streams.terminal.is_some() || matches!(options.linger, Linger::Yes) {
-        return Err(LaunchError::Engine {
-            engine: plan.engine(),
         });
     }
     if !crate::shim::can_be_asked() {
@@ -124,6 +127,15 @@ pub fn prepare_with(
             environment.push(std::ffi::CString::new(text).map_err(nul)?);
         }
     }
+    let gate = Opening::new(plan, policy, command)?;
+    if let Some(gate) = &gate {
+        gate.add_variables(&mut environment, policy);
+    }
+    let desk = given.streams.terminal.as_ref().map(Made::new).transpose();
+    let desk = desk.map_err(|source| LaunchError::Prepare {
+        what: "make a terminal for the session".to_owned(),
+        source,
+    })?;
     let bytes = |text: std::ffi::CString| text.into_bytes();
     let candidates = programs(command, &environment)?;
     let (limits, wall) = limits(plan);
@@ -135,15 +147,23 @@ pub fn prepare_with(
         limits,
         ..Orders::default()
     };
-    session.bind(profile, &mut orders)?;
+    let own = Own {
+        gate_port: gate.as_ref().map(Opening::port),
+        terminal: desk.as_ref().map(|desk| desk.path.clone()),
+    };
+    session.bind(profile, &own, &mut orders)?;
     let streams = given.streams;
     Ok(Prepared {
         orders,
         session,
         streams: [streams.input, streams.output, streams.error],
+        desk,
+        gate,
         wall,
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
+        linger: options.linger,
+        registry: options.registry,
     })
 }
 
@@ -204,8 +224,8 @@ impl Session {
         Ok(session)
     }
 
-    fn bind(&self, profile: &Profile, orders: &mut Orders) -> Result<(), LaunchError> {
-        let bound = profile.bind(&self.directory, None);
+    fn bind(&self, profile: &Profile, own: &Own, orders: &mut Orders) -> Result<(), LaunchError> {
+        let bound = profile.bind(&self.directory, own);
         let bound = bound.map_err(|error| refused_profile(&error.to_string()))?;
         orders.profile = bound.text;
         orders.parameters = bound.parameters;
@@ -222,21 +242,13 @@ fn refused_profile(reason: &str) -> LaunchError {
 }
 
 impl Prepared {
-    /// Hosts are not asked about where no gate is: the plan has a gap instead.
+    /// Has somebody asked about hosts on nobody's list.
     #[must_use]
-    pub fn asking(self, _decider: Arc<dyn Decider>) -> Self {
-        self
-    }
-
-    /// Refuses: sessions that are served in the background are not there yet on macOS.
-    ///
-    /// # Errors
-    ///
-    /// Always [`LaunchError::Engine`].
-    pub fn serve(self) -> Result<Served, LaunchError> {
-        Err(LaunchError::Engine {
-            engine: self.plan.engine(),
-        })
+    pub fn asking(self, decider: Arc<dyn Decider>) -> Self {
+        Self {
+            gate: self.gate.map(|gate| gate.ask(decider)),
+            ..self
+        }
     }
 
     /// Starts the command and returns once it is confined and runs.
@@ -249,25 +261,43 @@ impl Prepared {
             let what = what.to_owned();
             move |source| LaunchError::Prepare { what, source }
         };
+        let gate = self.gate.map(Opening::open).transpose()?;
         let (failure, failure_inside) = pipe().map_err(refused("open a pipe"))?;
         self.orders.failure = failure_inside.as_raw_fd();
-        let [input, output, error] = self.streams;
-        let stdio = |stream| match stream {
-            Stream::Given(descriptor) => Stdio::from(descriptor),
-            Stream::Inherited | Stream::Terminal => Stdio::inherit(),
-        };
-        let group = Group::of_streams();
         let mut stage = Stage::new().map_err(refused("prepare the second stage"))?;
-        stage
-            .process
-            .stdin(stdio(input))
-            .stdout(stdio(output))
-            .stderr(stdio(error));
+        let mut stdio = Vec::new();
+        for stream in self.streams {
+            let stream = match (stream, &self.desk) {
+                (Stream::Given(descriptor), _) => Stdio::from(descriptor),
+                (Stream::Terminal, Some(desk)) => {
+                    Stdio::from(desk.stream().map_err(refused("copy a stream"))?)
+                }
+                (Stream::Inherited | Stream::Terminal, _) => Stdio::inherit(),
+            };
+            stdio.push(stream);
+        }
+        if let Ok([input, output, error]) = <[Stdio; 3]>::try_from(stdio) {
+            stage.process.stdin(input).stdout(output).stderr(error);
+        }
+        let mut passed = vec![failure_inside];
+        let (group, waiting) = match self.desk {
+            Some(desk) => {
+                let handed = desk.hand_over().map_err(refused("open a pipe"))?;
+                let (inside, waiting) = handed;
+                self.orders.desk = Some(inside.numbers());
+                passed.extend(inside.into_all());
+                (Group::Desk, Some(waiting))
+            }
+            None => (Group::of_streams(), None),
+        };
         group.set(&mut stage.process);
         let (child, orders) = stage
-            .start(failure_inside)
+            .start(passed)
             .map_err(refused("start the second stage"))?;
         let mut running = Running::new(child, group, self.session, self.wall, self.plan);
+        running.linger = self.linger;
+        running.pending = self.registry;
+        running.gate = gate;
         // It waits for its orders, so nothing of the command has run: a session that nobody keeps
         // would outlive its supervisor.
         if let Err(source) = running.keep() {
@@ -277,7 +307,13 @@ impl Prepared {
         let told = tell(orders, &Task::Become(self.orders));
         let answer = orders::receive::<Failure>(File::from(failure));
         let refusal = match (told, answer) {
-            (Ok(()), Ok(None)) => return Ok(running),
+            (Ok(()), Ok(None)) => match waiting.map(desk::Waiting::started).transpose() {
+                Ok(outer) => {
+                    running.desk = outer;
+                    return Ok(running);
+                }
+                Err(source) => refused("hear from the session's terminal")(source),
+            },
             (_, Ok(Some(failure))) => explained(failure, self.program),
             (Err(source), Ok(None)) | (_, Err(source)) => {
                 refused("hear from the second stage")(source)
@@ -309,10 +345,11 @@ impl Stage {
         Ok(Self { process, orders })
     }
 
-    /// Starts it with one descriptor besides the one that its orders will come over.
-    fn start(mut self, with: OwnedFd) -> io::Result<(Child, OwnedFd)> {
+    /// Starts it with some descriptors besides the one that its orders will come over.
+    fn start(mut self, with: Vec<OwnedFd>) -> io::Result<(Child, OwnedFd)> {
         let (inside, outside) = self.orders;
-        let kept = [inside.as_fd(), with.as_fd()];
+        let mut kept = vec![inside.as_fd()];
+        kept.extend(with.iter().map(OwnedFd::as_fd));
         let child = descriptors::start_with(&mut self.process, &kept)?;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         drop((inside, with));
@@ -336,15 +373,6 @@ fn explained(failure: Failure, program: PathBuf) -> LaunchError {
         },
         Failure::Profile { reason } => refused_profile(&reason),
     }
-}
-
-/// Two ends, the reading one first, neither of which any other program gets.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = rustix::pipe::pipe()?;
-    for end in [&read, &write] {
-        rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC)?;
-    }
-    Ok((read, write))
 }
 
 /// A string of bytes as the operating system has it.

@@ -54,6 +54,65 @@ pub(crate) struct Orders {
     pub(crate) limits: Vec<(Bound, u64)>,
     /// The descriptor to say on what went wrong; its silence says that the command runs.
     pub(crate) failure: i32,
+    /// The terminal that the session gets, if it gets one.
+    pub(crate) desk: Option<Desk>,
+}
+
+/// A terminal of the session's own, by the numbers of descriptors.
+///
+/// Who has one does not become the command but starts it, in a group of its own: a command that led the
+/// terminal's session itself could not be stopped by its keys, because nobody could continue it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Desk {
+    /// The terminal's inner end.
+    pub(crate) inner: i32,
+    /// Where it is told what becomes of the command.
+    pub(crate) words: i32,
+    /// Whose end says that nobody needs the terminal's session any more.
+    pub(crate) stay: i32,
+}
+
+/// What becomes of a command that has a terminal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Word {
+    /// It runs, under this number, in a group of that number.
+    Started(i32),
+    /// It was stopped.
+    Stopped,
+    /// It exited.
+    Exited(u8),
+    /// A signal ended it.
+    Killed(i32),
+}
+
+impl Word {
+    /// How long one is.
+    pub(crate) const LENGTH: usize = 5;
+
+    /// As it crosses a pipe, whole or not at all.
+    pub(crate) fn to_bytes(self) -> [u8; Self::LENGTH] {
+        let (tag, number) = match self {
+            Self::Started(pid) => (b'p', pid),
+            Self::Stopped => (b's', 0),
+            Self::Exited(status) => (b'e', status.into()),
+            Self::Killed(signal) => (b'k', signal),
+        };
+        let [a, b, c, d] = number.to_le_bytes();
+        [tag, a, b, c, d]
+    }
+
+    /// Reads one; `None` for what is none.
+    pub(crate) fn from_bytes([tag, number @ ..]: [u8; Self::LENGTH]) -> Option<Self> {
+        let number = i32::from_le_bytes(number);
+        match tag {
+            b'p' if number > 1 => Some(Self::Started(number)),
+            b's' => Some(Self::Stopped),
+            b'e' => Some(Self::Exited(u8::try_from(number).ok()?)),
+            b'k' if number > 0 => Some(Self::Killed(number)),
+            _ => None,
+        }
+    }
 }
 
 /// What is bounded for each process.
@@ -123,6 +182,11 @@ mod tests {
             directory: b"/p".to_vec(),
             limits: vec![(Bound::Cpu, u64::MAX)],
             failure: 7,
+            desk: Some(Desk {
+                inner: 8,
+                words: 9,
+                stay: 10,
+            }),
         };
         let task = Task::Become(orders);
         let bytes = serde_json::to_vec(&task).unwrap();
@@ -138,6 +202,29 @@ mod tests {
         let failure = Failure::NotExecutable { errno: Some(13) };
         let bytes = serde_json::to_vec(&failure).unwrap();
         assert_eq!(receive(bytes.as_slice()).unwrap(), Some(failure));
+    }
+
+    #[test]
+    fn words_arrive_as_they_were_said_and_noise_is_none() {
+        for word in [
+            Word::Started(99_999),
+            Word::Stopped,
+            Word::Exited(255),
+            Word::Killed(9),
+        ] {
+            assert_eq!(Word::from_bytes(word.to_bytes()), Some(word));
+        }
+        // No number of a process or a signal that would mean everybody.
+        for noise in [
+            *b"p\0\0\0\0",
+            *b"p\x01\0\0\0",
+            *b"p\xff\xff\xff\xff",
+            *b"k\0\0\0\0",
+            *b"e\0\x01\0\0",
+            *b"x\0\0\0\0",
+        ] {
+            assert_eq!(Word::from_bytes(noise), None, "{noise:?}");
+        }
     }
 
     #[test]

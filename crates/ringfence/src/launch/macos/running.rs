@@ -1,37 +1,53 @@
 //! A session while it runs, and its end.
 //!
-//! One thread waits for the command, one for signals; this one decides. However it ends, the session's
-//! processes are ended by their fingerprint before its directory goes: also when the handle is dropped,
-//! and also when the program that holds it is about to exit, because the clean-up runs on the thread
-//! that drops.
+//! One thread waits for a command that has no terminal of its own; this one decides, and serves whatever
+//! stands beside the session. However it ends, the session's processes are ended by their fingerprint
+//! before its directory goes: also when the handle is dropped, and also when the program that holds it is
+//! about to exit, because the clean-up is waited for by whoever drops.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use ringfence_core::cleanup::end_session;
+use ringfence_core::cleanup::{anybody_left, end_session};
 use ringfence_core::plan::{Plan, Step};
 use ringfence_core::seatbelt::SessionDirectory;
-use ringfence_sys::signals::Set;
-use rustix::process::{Pid, Signal, kill_process};
+use ringfence_sys::ready::{PollFd, PollFlags, poll};
+use ringfence_sys::{Errno, Pid, Signal};
+use rustix::process::{kill_process, kill_process_group};
 
-use super::orders::{Keep, Task};
+use super::desk::{self, Outer};
+use super::gate::Opened;
+use super::orders::{Keep, Task, Word};
 use super::table::Table;
-use super::{Session, Stage, now, pipe, tell};
-use crate::launch::nowhere::{Filter, Relay};
-use crate::launch::{Cause, Network, Report};
+use super::{Session, Stage, now, tell};
+use crate::launch::beside::{Beside, Nothing, timespec};
+use crate::launch::pipes::pipe;
+use crate::launch::{Cause, Linger, Network, Observer, Report, Signals};
+use crate::sessions::{About, DirectoryIdentity, Entry, Registry, RegistryError};
 
-/// Whether a session begins with a process group of its own.
+/// How long a command may take to end once it was asked to.
+const GRACE: Duration = Duration::from_millis(1500);
+/// What is over before this is nothing that others could find in time.
+const MOMENT: Duration = Duration::from_millis(100);
+/// How often it is looked whether anybody of a session that lingers is left.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Which process group a session begins with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Group {
-    /// It does, and all who stay in it can be ended at once.
-    Own,
-    /// It is in the caller's: a terminal talks to one group at a time.
+    /// The caller's: a terminal talks to one group at a time.
     Callers,
+    /// One in a session of its own, at a terminal of its own.
+    Desk,
+    /// One of its own, and all who stay in it can be ended at once.
+    Own,
 }
 
 impl Group {
@@ -49,54 +65,38 @@ impl Group {
     }
 }
 
-/// A session that runs.
+/// A session that runs. Dropping it ends the session.
 #[derive(Debug)]
 pub struct Running {
     pid: i32,
     group: Group,
     child: Option<Child>,
+    /// The session's own terminal, if it has one.
+    pub(super) desk: Option<Outer>,
+    /// The only way out that the profile knows, so with this it has none.
+    pub(super) gate: Option<Opened>,
     session: Session,
     wall: Option<u64>,
     plan: Plan,
     started: Instant,
     started_at: SystemTime,
+    pub(super) linger: Linger,
+    /// When somebody asked the session to end, and by which signal.
+    asked: Option<(Instant, i32)>,
     /// Who ends the session if this process cannot, and what it waits for.
     keeper: Option<(Child, OwnedFd)>,
+    /// Where the session is to be written down, once it is worth it.
+    pub(super) pending: Option<(PathBuf, About)>,
+    unregistered: Option<RegistryError>,
+    /// Where it is written down.
+    entry: Option<Entry>,
 }
 
-/// Signals that are passed on to a session instead of ending its supervisor.
-#[derive(Debug)]
-pub struct Signals {
-    set: Set,
-}
-
-/// Signals that people and programs end others with.
-const PASSED_ON: [Signal; 5] = [
-    Signal::HUP,
-    Signal::INT,
-    Signal::QUIT,
-    Signal::TERM,
-    Signal::USR1,
-];
-
-impl Signals {
-    /// Keeps signals from ending this process, from now on. Call it before other threads are started:
-    /// those have masks of their own.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer.
-    pub fn listen() -> io::Result<Self> {
-        let set = Set::new(&PASSED_ON.map(Signal::as_raw));
-        set.block()?;
-        Ok(Self { set })
-    }
-}
-
-/// Something that happened.
-enum News {
-    Ended(io::Result<ExitStatus>),
-    Signal(i32),
+/// How the end of a command without a terminal of its own is heard.
+struct Hearing {
+    /// Ends when it has.
+    bell: OwnedFd,
+    status: Receiver<io::Result<ExitStatus>>,
 }
 
 impl Running {
@@ -111,12 +111,19 @@ impl Running {
             pid: child.id().cast_signed(),
             group,
             child: Some(child),
+            desk: None,
+            gate: None,
             session,
             wall,
             plan,
             started: Instant::now(),
             started_at: now(),
+            linger: Linger::No,
+            asked: None,
             keeper: None,
+            pending: None,
+            unregistered: None,
+            entry: None,
         }
     }
 
@@ -141,15 +148,55 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let (child, orders) = stage.start(lifeline_inside)?;
+        let (child, orders) = stage.start(vec![lifeline_inside])?;
         self.keeper = Some((child, lifeline));
         tell(orders, &task)
+    }
+
+    /// Writes the session down, and removes what killed supervisors have left.
+    fn register(&mut self) {
+        let Some((path, about)) = self.pending.take() else {
+            return;
+        };
+        let registered = self.written_down(&path, &about);
+        match registered {
+            Ok(entry) => self.entry = Some(entry),
+            Err(error) => self.unregistered = Some(error),
+        }
+    }
+
+    fn written_down(&self, path: &Path, about: &About) -> Result<Entry, RegistryError> {
+        let registry = Registry::open(path)?;
+        let refused = |source: io::Error| RegistryError::Directory {
+            path: path.to_owned(),
+            source,
+        };
+        let begin = || -> io::Result<Entry> {
+            let directory = self.session.directory.path().as_path();
+            let identity = DirectoryIdentity::of(directory.to_owned(), File::open(directory)?)?;
+            let mut entry = registry.begin(about, Some((self.pid, self.linger)))?;
+            entry.expect(None, None, Some(identity))?;
+            Ok(entry)
+        };
+        let entry = begin().map_err(refused)?;
+        registry.clean_quickly();
+        Ok(entry)
+    }
+
+    /// Why the session could not be written down, if it could not.
+    pub fn unregistered(&self) -> Option<&RegistryError> {
+        self.unregistered.as_ref()
+    }
+
+    /// The name by which others find the session, if it is written down.
+    pub fn name(&self) -> Option<&str> {
+        self.entry.as_ref().map(Entry::name)
     }
 
     fn own_group(&self) -> Option<Pid> {
         match self.group {
             Group::Own => Pid::from_raw(self.pid),
-            Group::Callers => None,
+            Group::Callers | Group::Desk => None,
         }
     }
 
@@ -163,9 +210,11 @@ impl Running {
         self.child = None;
     }
 
-    /// What a session tried to reach: without a gate nobody knows.
+    /// What the session tried to reach up to now.
     pub fn attempts(&self) -> Network {
-        Network::default()
+        let opened = self.gate.as_ref();
+        let (attempts, not_kept) = opened.map(|open| open.gate.attempts()).unwrap_or_default();
+        Network { attempts, not_kept }
     }
 
     /// The number of the session's first process on this host.
@@ -178,79 +227,66 @@ impl Running {
         &[]
     }
 
-    /// The session's own terminal: it has none.
+    /// Takes the outer end of the session's own terminal, if it has one: what is written to it is
+    /// typed, and what is read from it is shown.
     pub fn take_terminal(&mut self) -> Option<OwnedFd> {
-        None
+        self.desk.as_mut()?.terminal.take()
     }
 
-    /// Waits for the end of the session.
+    /// Passes a signal on to the command.
+    ///
+    /// # Errors
+    ///
+    /// The session is over.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let command = match &self.desk {
+            Some(desk) => Some(desk.command),
+            None => Pid::from_raw(self.pid),
+        };
+        let command = command.ok_or(Errno::SRCH)?;
+        // A whole job is continued, as a shell does it.
+        if self.desk.is_some() && signal == Signal::CONT {
+            return Ok(kill_process_group(command, signal)?);
+        }
+        Ok(kill_process(command, signal)?)
+    }
+
+    /// Passes on a signal that reached this process, unless the command has it already: a terminal's
+    /// keys reach the whole group that both are in, and nobody says here who sent a signal.
+    pub(in crate::launch) fn signal_first(&self, signal: Signal) -> io::Result<()> {
+        let by_keys = [Signal::INT, Signal::QUIT, Signal::WINCH].contains(&signal);
+        if self.group == Group::Callers && by_keys {
+            return Ok(());
+        }
+        self.signal(signal)
+    }
+
+    /// Waits until the session is over.
     ///
     /// # Errors
     ///
     /// The kernel's answer. Then the session's processes were ended as far as they could be found.
     pub fn wait(self) -> io::Result<Report> {
-        let (sender, receiver) = channel();
-        self.supervise(sender, &receiver)
+        self.watch(None, &mut Nothing, &mut ())
     }
 
-    /// The same, and signals that were sent to this process reach the command.
-    ///
-    /// # Errors
-    ///
-    /// As [`Running::wait`].
-    pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
-        let (sender, receiver) = channel();
-        let (to_us, set) = (sender.clone(), signals.set);
-        std::thread::Builder::new().spawn(move || {
-            // Ends with the process, or when nobody listens any more.
-            while let Ok(signal) = set.wait() {
-                if to_us.send(News::Signal(signal)).is_err() {
-                    break;
-                }
-            }
-        })?;
-        self.supervise(sender, &receiver)
-    }
-
-    /// Never called: there is no such filter.
-    ///
-    /// # Errors
-    ///
-    /// None: there is no such value.
-    #[expect(clippy::needless_pass_by_value, reason = "as where there is one")]
-    pub fn wait_filtering(self, filter: Filter, _signals: &Signals) -> io::Result<Report> {
-        filter.never()
-    }
-
-    /// Never called: there is no such terminal.
-    ///
-    /// # Errors
-    ///
-    /// None: there is no such value.
-    #[expect(clippy::needless_pass_by_value, reason = "as where there is one")]
-    pub fn wait_relaying(self, relay: Relay) -> io::Result<Report> {
-        relay.never()
-    }
-
-    fn supervise(mut self, sender: Sender<News>, news: &Receiver<News>) -> io::Result<Report> {
-        let Some(mut child) = self.child.take() else {
-            return Err(io::ErrorKind::NotFound.into());
+    /// Waits until the session is over, and serves something else meanwhile.
+    pub(in crate::launch) fn watch(
+        mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
+        let hearing = match self.desk {
+            Some(_) => None,
+            None => Some(self.listen()?),
         };
-        std::thread::Builder::new().spawn(move || {
-            let _ = sender.send(News::Ended(child.wait()));
-        })?;
-        let deadline = self
-            .wall
-            .and_then(|wall| self.started.checked_add(Duration::from_secs(wall)));
-        let cause = loop {
-            match next(news, deadline) {
-                Ok(News::Ended(status)) => break cause(status?),
-                Ok(News::Signal(signal)) => self.pass_on(signal),
-                Err(RecvTimeoutError::Timeout) => break Cause::WallTime,
-                Err(RecvTimeoutError::Disconnected) => break Cause::Ended,
-            }
-        };
-        self.end_everybody()?;
+        let cause = self.until_command_ends(hearing.as_ref(), signals, beside, observer)?;
+        observer.command_ended(&self, cause);
+        if self.linger == Linger::Yes {
+            self.linger_on(signals, beside)?;
+        }
+        self.end_serving(beside)?;
         Ok(Report {
             engine: self.plan.engine(),
             cause,
@@ -260,47 +296,229 @@ impl Running {
             tried: Vec::new(),
             changes: None,
             denials: Vec::new(),
-            network: Network::default(),
+            network: self.attempts(),
             timeline: Vec::new(),
             started: self.started_at,
             ended: now(),
         })
     }
 
-    fn pass_on(&self, signal: i32) {
-        let signal = PASSED_ON.into_iter().find(|known| known.as_raw() == signal);
-        if let (Some(pid), Some(signal)) = (Pid::from_raw(self.pid), signal) {
-            // It may have ended.
-            let _ = kill_process(pid, signal);
+    /// Has a thread wait for the command.
+    fn listen(&mut self) -> io::Result<Hearing> {
+        let Some(mut child) = self.child.take() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let (bell, ringing) = pipe()?;
+        let (sender, status) = channel();
+        std::thread::Builder::new().spawn(move || {
+            // Nobody who listens is as good: the session is over then.
+            let _ = sender.send(child.wait());
+            drop(ringing);
+        })?;
+        Ok(Hearing { bell, status })
+    }
+
+    fn until_command_ends(
+        &mut self,
+        hearing: Option<&Hearing>,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Cause> {
+        let mut settled = false;
+        loop {
+            let left = self.time_left();
+            let patience = beside.patience();
+            let over = match (left, patience, self.asked) {
+                (Some(Duration::ZERO), _, Some((_, signal))) => Some(Cause::Killed { signal }),
+                (Some(Duration::ZERO), _, None) => Some(Cause::WallTime),
+                (_, Some(Duration::ZERO), _) => Some(Cause::Ended),
+                _ => None,
+            };
+            if let Some(cause) = over {
+                // Nothing of it stays.
+                self.linger = Linger::No;
+                return Ok(cause);
+            }
+            let moment = (!settled).then(|| match self.linger {
+                Linger::No => MOMENT.saturating_sub(self.started.elapsed()),
+                // What lingers is to be found from the beginning.
+                Linger::Yes => Duration::ZERO,
+            });
+            if moment == Some(Duration::ZERO) {
+                settled = true;
+                self.register();
+                observer.settled(self);
+                continue;
+            }
+            let soon = left.into_iter().chain(patience).chain(moment).min();
+            let ended = self.sleep(soon, hearing, signals, beside)?;
+            beside.serve(self)?;
+            if let Some(signals) = signals
+                && let Some(signal) = signals.pass_on(self)?
+            {
+                self.asked.get_or_insert_with(|| (Instant::now(), signal));
+            }
+            if ended {
+                match self.heard(hearing)? {
+                    Some(cause) => return Ok(cause),
+                    None => beside.stopped(self)?,
+                }
+            }
         }
     }
 
-    fn end_everybody(&self) -> io::Result<()> {
-        let mut table = Table::new(&self.session.directory, self.own_group());
-        end_session(&mut table)
-            .map(|_| ())
-            .map_err(|error| io::Error::other(error.to_string()))
+    /// Sleeps until something happens; whether it is something about the command.
+    fn sleep(
+        &self,
+        left: Option<Duration>,
+        hearing: Option<&Hearing>,
+        signals: Option<&Signals>,
+        beside: &dyn Beside,
+    ) -> io::Result<bool> {
+        let told = match (&self.desk, hearing) {
+            (_, Some(hearing)) => Some(&hearing.bell),
+            (Some(desk), None) => Some(&desk.words),
+            (None, None) => None,
+        };
+        let mut watched = Vec::new();
+        watched.extend(told.map(|told| PollFd::new(told, PollFlags::IN)));
+        watched.extend(signals.map(|signals| PollFd::new(signals, PollFlags::IN)));
+        beside.watched(&mut watched);
+        match poll(&mut watched, left.map(timespec).as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        }
+        let first = watched.first().filter(|_| told.is_some());
+        Ok(first.is_some_and(|told| !told.revents().is_empty()))
     }
+
+    /// How the command ended; `None` if it was only stopped.
+    fn heard(&self, hearing: Option<&Hearing>) -> io::Result<Option<Cause>> {
+        if let Some(hearing) = hearing {
+            return match hearing.status.recv() {
+                Ok(status) => Ok(Some(cause(status?))),
+                Err(_) => Ok(Some(Cause::Ended)),
+            };
+        }
+        let word = match &self.desk {
+            Some(desk) => desk::receive(&desk.words)?,
+            None => None,
+        };
+        Ok(match word {
+            Some(Word::Exited(status)) => Some(Cause::Exited { status }),
+            Some(Word::Killed(signal)) => Some(Cause::Killed { signal }),
+            Some(Word::Stopped) => None,
+            // It went without a word, or was made to.
+            Some(Word::Started(_)) | None => Some(Cause::Ended),
+        })
+    }
+
+    /// How long the session may go on: until its limit, or until it has had time to do as it was
+    /// asked.
+    fn time_left(&self) -> Option<Duration> {
+        if let Some((asked, _)) = self.asked {
+            return Some(GRACE.saturating_sub(asked.elapsed()));
+        }
+        let wall = Duration::from_secs(self.wall?);
+        Some(wall.saturating_sub(self.started.elapsed()))
+    }
+
+    /// Waits until nobody is left of those that linger, or somebody wants the session to end.
+    fn linger_on(&mut self, signals: Option<&Signals>, beside: &mut dyn Beside) -> io::Result<()> {
+        let mut table = self.table();
+        while anybody_left(&mut table).map_err(unlisted)? {
+            let left = self.time_left();
+            if left == Some(Duration::ZERO) || beside.patience() == Some(Duration::ZERO) {
+                return Ok(());
+            }
+            let soon = left.map_or(LOOK, |left| left.min(LOOK));
+            sleep_beside(soon, signals, beside)?;
+            beside.serve(self)?;
+            if let Some(signals) = signals
+                && signals.ask_to_end()?
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> Table {
+        Table::new(&self.session.directory, self.own_group())
+    }
+
+    /// Ends everybody, and serves what stands beside meanwhile: whoever has to go may first have to be
+    /// rid of what it has shown.
+    fn end_serving(&self, beside: &mut dyn Beside) -> io::Result<()> {
+        let mut table = self.table();
+        let (bell, ringing) = pipe()?;
+        let ending = std::thread::Builder::new().spawn(move || {
+            let ended = end_session(&mut table).map(|_| ()).map_err(unlisted);
+            drop(ringing);
+            ended
+        })?;
+        loop {
+            let mut watched = vec![PollFd::new(&bell, PollFlags::IN)];
+            beside.watched(&mut watched);
+            match poll(&mut watched, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let over = watched
+                .first()
+                .is_some_and(|bell| !bell.revents().is_empty());
+            beside.serve(self)?;
+            if over {
+                let gone = |_| {
+                    Err(io::Error::other(
+                        "the thread that ends the session has ended",
+                    ))
+                };
+                return ending.join().unwrap_or_else(gone);
+            }
+        }
+    }
+
+    /// Ends the session now: everything in it, whatever it does about signals.
+    pub fn kill(&mut self) {
+        if let Some(desk) = &mut self.desk {
+            // Whoever leads its session would wait for somebody to read what was shown.
+            desk.terminal = None;
+        }
+        // What is left is said by the next one that looks.
+        let _ = end_session(&mut self.table());
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
+        self.child = None;
+    }
+}
+
+/// Sleeps when nothing is to be heard of the command any more.
+fn sleep_beside(left: Duration, signals: Option<&Signals>, beside: &dyn Beside) -> io::Result<()> {
+    let mut watched = Vec::new();
+    watched.extend(signals.map(|signals| PollFd::new(signals, PollFlags::IN)));
+    beside.watched(&mut watched);
+    match poll(&mut watched, Some(&timespec(left))) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn unlisted(error: impl std::fmt::Display) -> io::Error {
+    io::Error::other(error.to_string())
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Whoever lets go of a session ends it. What is left is said by the next one that looks.
-        let _ = self.end_everybody();
-        if let Some(child) = &mut self.child {
-            let _ = child.wait();
-        }
+        // Whoever lets go of a session ends it.
+        self.kill();
         if let Some((mut keeper, lifeline)) = self.keeper.take() {
             drop(lifeline);
             let _ = keeper.wait();
         }
-    }
-}
-
-fn next(news: &Receiver<News>, deadline: Option<Instant>) -> Result<News, RecvTimeoutError> {
-    match deadline {
-        Some(deadline) => news.recv_timeout(deadline.saturating_duration_since(Instant::now())),
-        None => news.recv().map_err(|_| RecvTimeoutError::Disconnected),
     }
 }
 

@@ -1,5 +1,6 @@
-//! The life of a second stage: it reads its orders, restricts itself and becomes the command; or it
-//! keeps a session, and ends it if its supervisor cannot.
+//! The life of a second stage: it reads its orders, restricts itself and becomes the command; or, with a
+//! terminal of the session's own, starts it and stays beside it; or it keeps a session, and ends it if its
+//! supervisor cannot.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -13,12 +14,13 @@ use ringfence_core::seatbelt::SessionDirectory;
 use ringfence_sys::{Subject, descriptors, seatbelt, signals};
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
+use super::desk::{Attended, Seat};
 use super::orders::{self, Bound, Failure, Keep, Orders, Task};
 use super::os;
 use super::table::Table;
 
 /// The status of a second stage that did not become its command.
-const FAILED: i32 = 125;
+pub(super) const FAILED: i32 = 125;
 
 /// Reads the orders under a descriptor's number and carries them out.
 #[expect(clippy::exit, reason = "this process was started for nothing else")]
@@ -27,10 +29,18 @@ pub(crate) fn live_as_second_stage(number: Option<u32>) -> ! {
     match read(&subject, number) {
         Some(Task::Become(orders)) => {
             let failure = descriptors::inherited(&subject, orders.failure);
-            let error = carry_out(&subject, orders);
-            // If nobody listens any more there is nobody to tell.
-            if let (Ok(failure), Ok(text)) = (failure, serde_json::to_vec(&error)) {
-                let _ = File::from(failure).write_all(&text);
+            match carry_out(&subject, orders) {
+                Ok(desk) => {
+                    // Its silence says that the command runs.
+                    drop(failure);
+                    std::process::exit(desk.attend(&subject));
+                }
+                Err(error) => {
+                    // If nobody listens any more there is nobody to tell.
+                    if let (Ok(failure), Ok(text)) = (failure, serde_json::to_vec(&error)) {
+                        let _ = File::from(failure).write_all(&text);
+                    }
+                }
             }
         }
         Some(Task::Keep(keep)) => std::process::exit(stand_by(&subject, &keep)),
@@ -42,7 +52,6 @@ pub(crate) fn live_as_second_stage(number: Option<u32>) -> ! {
 fn read(subject: &Subject, number: Option<u32>) -> Option<Task> {
     let number = i32::try_from(number?).ok()?;
     let pipe = descriptors::inherited(subject, number).ok()?;
-    // The number itself goes with the others when the command starts.
     orders::receive(File::from(pipe)).ok()?
 }
 
@@ -64,15 +73,18 @@ fn stand_by(subject: &Subject, keep: &Keep) -> i32 {
     if ended.is_ok() { 0 } else { FAILED }
 }
 
-/// Does everything that was ordered. Returns only what went wrong.
-fn carry_out(subject: &Subject, orders: Orders) -> Failure {
+/// Does everything that was ordered, and becomes the command. Returns only what went wrong; or, with a
+/// terminal of the session's own, the command that was started.
+fn carry_out(subject: &Subject, orders: Orders) -> Result<Attended, Failure> {
     let failed = |what: &str, error: &io::Error| Failure::Prepare {
         what: what.to_owned(),
         errno: error.raw_os_error(),
     };
-    if let Err(error) = std::env::set_current_dir(os(orders.directory)) {
-        return failed("enter the working directory", &error);
-    }
+    let desk = orders.desk.map(|desk| Seat::take(subject, desk));
+    let desk = desk.transpose();
+    let desk = desk.map_err(|error| failed("give the command its terminal", &error))?;
+    std::env::set_current_dir(os(orders.directory))
+        .map_err(|error| failed("enter the working directory", &error))?;
     for (bound, value) in orders.limits {
         let resource = match bound {
             Bound::Cpu => Resource::Cpu,
@@ -83,29 +95,24 @@ fn carry_out(subject: &Subject, orders: Orders) -> Failure {
             current: Some(value),
             maximum: Some(value),
         };
-        if let Err(errno) = setrlimit(resource, limit) {
-            return failed("set limits", &errno.into());
-        }
+        setrlimit(resource, limit).map_err(|errno| failed("set limits", &errno.into()))?;
     }
-    let ready =
-        signals::unblock_all(subject).and_then(|()| descriptors::close_from_at_exec(subject, 3));
-    if let Err(error) = ready {
-        return failed("close descriptors", &error);
-    }
+    signals::unblock_all(subject).map_err(|errno| failed("restore signals", &errno.into()))?;
+    descriptors::close_from_at_exec(subject, 3)
+        .map_err(|error| failed("close descriptors", &error))?;
     let parameters = orders
         .parameters
         .into_iter()
         .flat_map(|(name, value)| [name, value]);
     let parameters: Result<Vec<CString>, _> = parameters.map(CString::new).collect();
     let (Ok(profile), Ok(parameters)) = (CString::new(orders.profile), parameters) else {
-        return Failure::Profile {
+        return Err(Failure::Profile {
             reason: "a parameter holds a zero byte".to_owned(),
-        };
+        });
     };
     // From here on nothing can be opened that the command could not open.
-    if let Err(refused) = seatbelt::apply(subject, &profile, &parameters) {
-        return Failure::Profile { reason: refused.0 };
-    }
+    seatbelt::apply(subject, &profile, &parameters)
+        .map_err(|refused| Failure::Profile { reason: refused.0 })?;
     let mut arguments = orders.arguments.into_iter().map(os);
     let name = arguments.next().unwrap_or_default();
     let arguments: Vec<_> = arguments.collect();
@@ -119,7 +126,16 @@ fn carry_out(subject: &Subject, orders: Orders) -> Failure {
             let value = value.get(1..).unwrap_or_default();
             command.env(os(variable.to_vec()), os(value.to_vec()));
         }
-        let error = command.exec();
+        let error = match &desk {
+            None => command.exec(),
+            Some(_) => match command.process_group(0).spawn() {
+                Ok(child) => {
+                    let seat = desk.ok_or(Failure::NotFound)?;
+                    return Ok(Attended { seat, child });
+                }
+                Err(error) => error,
+            },
+        };
         // As a shell does: a name that is nowhere is "not found"; one that is somewhere and cannot
         // be run is "cannot be run", unless a later one can.
         let absent = matches!(
@@ -130,8 +146,8 @@ fn carry_out(subject: &Subject, orders: Orders) -> Failure {
             refusal.get_or_insert_with(|| error.raw_os_error());
         }
     }
-    match refusal {
+    Err(match refusal {
         Some(errno) => Failure::NotExecutable { errno },
         None => Failure::NotFound,
-    }
+    })
 }

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process, kill_process_group};
 
 /// The processes of this user, and the two points that tell the session's.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     allowed: CString,
     denied: CString,
     group: Option<Pid>,
@@ -21,7 +21,7 @@ pub(super) struct Table {
 
 impl Table {
     /// For one session, and the process group it began with if that is its own.
-    pub(super) fn new(session: &SessionDirectory, group: Option<Pid>) -> Self {
+    pub(crate) fn new(session: &SessionDirectory, group: Option<Pid>) -> Self {
         let points = session.points();
         let text = |path: &std::path::Path| CString::new(path.as_os_str().as_bytes());
         Self {
@@ -30,6 +30,13 @@ impl Table {
             denied: text(points.denied.as_path()).unwrap_or_default(),
             group,
         }
+    }
+
+    /// The process of this number, if there is one.
+    pub(crate) fn identity(pid: i32) -> Option<Identity> {
+        let listed = read(&processes::of_number(pid).ok()?).ok()?;
+        let listed = listed.into_iter().find(|listed| listed.process.pid == pid);
+        listed.map(|listed| listed.process)
     }
 
     /// Whether the process of this number is under the session's profile.

@@ -13,15 +13,14 @@ use std::time::{Duration, Instant};
 
 use ringfence_sys::terminal::{self, Direction, Modes, Output};
 use ringfence_sys::{Errno, Signal};
-use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{dup, fcntl_dupfd_cloexec, retry_on_intr};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Termios, tcgetattr};
 
-use super::super::seat::Use;
 use super::guardian::{Guardian, Undo};
-use crate::launch::Size;
+use crate::launch::streams::Use;
+use crate::launch::{Size, pipes};
 
 /// The user's terminal, with the modes it had.
 #[derive(Debug)]
@@ -238,8 +237,8 @@ impl Screen {
         }
         // A pipe, or somebody else's terminal. Writing may wait, and others share the description, so a
         // thread does it; what it has in hand is bounded by the pipe.
-        let (source, target) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        rustix::fs::fcntl_setfl(&source, OFlags::empty())?;
+        let (source, target) = pipes::pipe()?;
+        fcntl_setfl(&target, OFlags::NONBLOCK)?;
         let screen = dup(stream)?;
         let abandoned = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&abandoned);

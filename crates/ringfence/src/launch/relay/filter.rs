@@ -4,20 +4,17 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use ringfence_sys::files::{self, Kind};
-use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{OFlags, fcntl_setfl};
+use ringfence_sys::ready::{PollFd, PollFlags};
+use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::{stderr, stdout};
 
-use super::super::passing::Signals;
-use super::super::running::{Beside, Running};
 use super::Rest;
 use super::buffer::Flow;
 use super::show::{Output, Shown};
 use super::user::Screen;
-use crate::launch::{Observer, Report, Stream, Streams};
+use crate::launch::beside::Beside;
+use crate::launch::{Observer, Report, Running, Signals, Stream, Streams, pipes};
 
 /// Two pipes for what a command prints, and the filters behind them.
 #[derive(Debug)]
@@ -93,7 +90,7 @@ fn told_to_end(signals: &Signals) -> bool {
 
 impl Stretch {
     fn open(stream: BorrowedFd<'_>, shown: Shown) -> io::Result<Self> {
-        let (source, inner) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (source, inner) = pipes::pipe()?;
         fcntl_setfl(&source, OFlags::NONBLOCK)?;
         Ok(Self {
             source: Some(source),
@@ -167,11 +164,11 @@ impl Stretch {
 impl Target {
     fn open(stream: BorrowedFd<'_>) -> io::Result<Self> {
         const ABOVE_STANDARD: i32 = 3;
-        let Ok(identity) = files::identify(stream) else {
+        let Ok(found) = fstat(stream) else {
             return Ok(Self::Nowhere);
         };
-        Ok(match identity.kind {
-            Kind::Regular => Self::Plain(fcntl_dupfd_cloexec(stream, ABOVE_STANDARD)?),
+        Ok(match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Self::Plain(fcntl_dupfd_cloexec(stream, ABOVE_STANDARD)?),
             _ => Self::Screen(Screen::open(stream)?),
         })
     }

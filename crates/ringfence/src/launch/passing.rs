@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use ringfence_sys::Signal;
 use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 
-use super::running::Running;
+use super::beside::Nothing;
+use super::{Observer, Report, Running};
 
 /// What was blocked before anybody listened.
 static BEFORE: OnceLock<Mask> = OnceLock::new();
@@ -107,5 +108,32 @@ impl Signals {
                 .any(|signal| signal.as_raw() == arrived.signal);
         }
         Ok(asked)
+    }
+}
+
+impl Running {
+    /// Waits until the session is over, and passes on the signals that ask a program to end.
+    ///
+    /// For a program whose whole purpose is this session: the signals stay blocked in the calling
+    /// thread.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_passing_signals(self, signals: &Signals) -> io::Result<Report> {
+        self.wait_passing_signals_observed(signals, &mut ())
+    }
+
+    /// The same, with somebody who is told how far it is.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; the session has been ended.
+    pub fn wait_passing_signals_observed(
+        self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
+        self.watch(Some(signals), &mut Nothing, observer)
     }
 }

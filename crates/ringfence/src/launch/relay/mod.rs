@@ -18,10 +18,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use ringfence_sys::ready::{PollFd, PollFlags, poll};
 use ringfence_sys::signals::{Mask, SentBy, SignalFd};
 use ringfence_sys::terminal::{self, Modes};
 use ringfence_sys::{Errno, Signal};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 
 use self::buffer::{Buffer, Flow};
@@ -29,9 +29,9 @@ pub use self::filter::Filter;
 use self::show::Output;
 pub use self::show::Shown;
 use self::user::UserTerminal;
-use super::running::{Beside, Running, timespec};
-use super::seat::{Use, set_size};
-use crate::launch::{NewTerminal, Observer, Report, Stream, Streams};
+use super::beside::{Beside, timespec};
+use super::streams::Use;
+use super::{NewTerminal, Observer, Report, Running, Stream, Streams};
 
 /// What is typed is rarely more than a paste.
 const TYPED: usize = 4 << 10;
@@ -157,7 +157,7 @@ impl Relay {
     fn resize(&self) {
         if let Some(session) = &self.session {
             // A session that is over has no use for it.
-            let _ = set_size(session, self.user.size());
+            let _ = terminal::set_size(session, self.user.size().into());
         }
     }
 

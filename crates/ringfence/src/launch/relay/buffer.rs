@@ -111,12 +111,22 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::pipe::{PipeFlags, pipe_with};
+    use crate::launch::pipes;
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use std::os::fd::OwnedFd;
+
+    fn impatient() -> (OwnedFd, OwnedFd) {
+        let (read, write) = pipes::pipe().unwrap();
+        for end in [&read, &write] {
+            fcntl_setfl(end, OFlags::NONBLOCK).unwrap();
+        }
+        (read, write)
+    }
 
     #[test]
     fn every_byte_arrives_once_and_in_order_through_a_small_buffer() {
-        let (source, from_test) = pipe_with(PipeFlags::NONBLOCK).unwrap();
-        let (to_test, target) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (source, from_test) = impatient();
+        let (to_test, target) = impatient();
         let sent: Vec<u8> = (0..=u8::MAX).cycle().take(10_000).collect();
         let mut buffer = Buffer::new(7);
         let mut arrived = Vec::new();
@@ -135,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_full_buffer_takes_nothing_in_until_something_leaves() {
-        let (source, from_test) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (source, from_test) = impatient();
         rustix::io::write(&from_test, b"abcdef").unwrap();
         let mut buffer = Buffer::new(4);
         assert_eq!(buffer.fill(&source), Flow::Moved);
@@ -150,7 +160,7 @@ mod tests {
     fn what_does_not_fit_is_not_taken() {
         let mut buffer = Buffer::new(4);
         assert_eq!((buffer.push(b"abc"), buffer.push(b"def")), (3, 1));
-        let (to_test, target) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (to_test, target) = impatient();
         buffer.drain(&target);
         assert_eq!((buffer.room(), buffer.push(b"ef")), (4, 2));
         buffer.drain(&target);
@@ -161,11 +171,11 @@ mod tests {
 
     #[test]
     fn a_target_that_is_gone_is_told() {
-        let (source, from_test) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (source, from_test) = impatient();
         rustix::io::write(&from_test, b"x").unwrap();
         let mut buffer = Buffer::new(4);
         buffer.fill(&source);
-        let (to_test, target) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let (to_test, target) = impatient();
         drop(to_test);
         assert_eq!(buffer.drain(&target), Flow::Closed(Errno::PIPE));
     }

@@ -17,14 +17,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringfence_sys::Signal;
+use ringfence_sys::ready::{PollFd, PollFlags};
 use ringfence_sys::signals::Mask;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::prepare::Prepared;
-use super::running::{Beside, Running};
+use super::beside::Beside;
+use super::{Cause, LaunchError, Observer, Prepared, Report, Running, pipes};
 use crate::event::Event;
-use crate::launch::{Cause, LaunchError, Observer, Report};
 
 /// Enough for a poll loop, and for building a report.
 const STACK: usize = 256 << 10;
@@ -81,16 +80,10 @@ impl Prepared {
             what: what.to_owned(),
             source,
         };
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let bell = eventfd(0, flags).map_err(|errno| refused("make a bell", errno.into()))?;
-        let heard = bell
-            .try_clone()
-            .map_err(|error| refused("make a bell", error))?;
-        let (over, open) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| refused("open a pipe", errno.into()))?;
+        let (heard, bell) = make_bell().map_err(|error| refused("make a bell", error))?;
+        let (over, open) = pipes::pipe().map_err(|error| refused("open a pipe", error))?;
         let (orders, received) = channel();
-        let (told, rings) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
-            .map_err(|errno| refused("open a pipe", errno.into()))?;
+        let (told, rings) = make_bell().map_err(|error| refused("make a bell", error))?;
         let (sender, news) = channel();
         let teller = Teller {
             news: sender,
@@ -149,6 +142,15 @@ impl Prepared {
     }
 }
 
+/// A pipe that nobody waits at: what is heard, and what rings.
+fn make_bell() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (heard, bell) = pipes::pipe()?;
+    for end in [&heard, &bell] {
+        fcntl_setfl(end, OFlags::NONBLOCK)?;
+    }
+    Ok((heard, bell))
+}
+
 fn live(running: Running, mut control: Control, mut teller: Teller) {
     let report = running.watch(None, &mut control, &mut teller);
     teller.tell(News::Ended(Box::new(report)));
@@ -204,7 +206,8 @@ impl Served {
     fn order(&self, order: Order) {
         // A session that is over takes no orders.
         if self.orders.send(order).is_ok() {
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            // One that is full rings already.
+            let _ = rustix::io::write(&self.bell, b"!");
         }
     }
 
@@ -266,7 +269,7 @@ impl Beside for Control {
 
     fn serve(&mut self, session: &Running) -> io::Result<()> {
         // It only wakes; the orders say why.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&self.bell, &mut [0; 64]);
         loop {
             match self.orders.try_recv() {
                 Ok(Order::Signal(signal)) => {

@@ -1,20 +1,19 @@
 //! Pseudoterminals, and the modes of the user's own terminal.
+//!
+//! What no system does like another is in `tty`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_current_process_group};
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::process::{Pid, Signal, kill_current_process_group};
 use rustix::termios::{
     self, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, Winsize, tcflush, tcgetattr,
-    tcgetwinsize, tcsetattr, tcsetwinsize,
+    tcgetwinsize, tcsetattr, tcsetpgrp, tcsetwinsize,
 };
 
-use super::fdpath::FdPath;
-use super::raw;
-use super::signals::Mask;
-use super::subject::Subject;
+use crate::Subject;
+use crate::signals::Mask;
+pub use crate::tty::{in_foreground, open_again, open_pty};
 
 /// A pseudoterminal: the end that a program believes to be a terminal, and the other.
 #[derive(Debug)]
@@ -23,22 +22,6 @@ pub struct Pty {
     pub master: OwnedFd,
     /// What the program gets.
     pub slave: OwnedFd,
-}
-
-/// Opens a pseudoterminal of this mount namespace's `/dev/ptmx`.
-///
-/// The program's end is taken from the master itself and not by a path, so that no other
-/// devpts can slip in between.
-///
-/// # Errors
-///
-/// [`Errno::NOENT`] without a devpts; [`Errno::NOSPC`] when all are in use.
-pub fn open_pty() -> Result<Pty, Errno> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = openpt(flags)?;
-    unlockpt(&master)?;
-    let slave = ioctl_tiocgptpeer(&master, flags)?;
-    Ok(Pty { master, slave })
 }
 
 /// Rows and columns.
@@ -184,36 +167,30 @@ pub fn take_control(_subject: &Subject, terminal: BorrowedFd<'_>) -> Result<(), 
     rustix::process::ioctl_tiocsctty(terminal)
 }
 
-/// Whether this process may use a terminal: it is in its foreground, or the terminal is not the one
-/// that controls its jobs.
+/// Puts this process into a group of its own, in the foreground of its controlling terminal.
+///
+/// Signals must be blocked: the terminal tells background processes off for this.
 ///
 /// # Errors
 ///
-/// The kernel's answer, for a terminal that is gone.
-pub fn in_foreground(terminal: impl AsFd) -> Result<bool, Errno> {
-    // Plain numbers: both are zero for a session that lives outside of this pid namespace.
-    let mut foreground: libc::pid_t = 0;
-    let request = [
-        raw::fd_word(terminal.as_fd()),
-        TIOCGPGRP,
-        raw::address_mut(&mut foreground),
-        0,
-        0,
-        0,
-    ];
-    // SAFETY: the request writes one process number to where the third word points, which is a live
-    // one; the descriptor is borrowed for the call.
-    match unsafe { raw::call(libc::SYS_ioctl, request) } {
-        Ok(_) => {}
-        Err(Errno::NOTTY) => return Ok(true),
-        Err(errno) => return Err(errno),
-    }
-    // SAFETY: takes one integer and touches no memory.
-    let own = unsafe { raw::call(libc::SYS_getpgid, [0; 6]) }?;
-    Ok(i32::try_from(own) == Ok(foreground))
+/// [`Errno::PERM`] for the leader of a session, which has such a group already.
+pub fn take_foreground(_subject: &Subject, terminal: BorrowedFd<'_>) -> Result<(), Errno> {
+    rustix::process::setpgid(None, None)?;
+    tcsetpgrp(terminal, rustix::process::getpid())
 }
 
-const TIOCGPGRP: usize = 0x540f;
+/// Puts another group into the foreground of the terminal that controls this process, which is in it.
+///
+/// # Errors
+///
+/// [`Errno::PERM`] for a group of another session.
+pub fn give_foreground(
+    _subject: &Subject,
+    terminal: BorrowedFd<'_>,
+    group: Pid,
+) -> Result<(), Errno> {
+    tcsetpgrp(terminal, group)
+}
 
 /// Stops the whole job that this process belongs to, as a terminal's key would; returns when it was
 /// continued. A job that nobody could continue is not stopped.
@@ -236,48 +213,4 @@ pub enum Direction {
     Read,
     /// To write to the screen.
     Write,
-}
-
-/// Opens a terminal once more, so that waiting can be switched off for us alone: whoever gave us
-/// the descriptor shares its description.
-///
-/// # Errors
-///
-/// [`Errno::ACCESS`] for a terminal of somebody else that does not control our session.
-pub fn open_again(terminal: impl AsFd, direction: Direction) -> Result<OwnedFd, Errno> {
-    let way = match direction {
-        Direction::Read => OFlags::RDONLY,
-        Direction::Write => OFlags::WRONLY,
-    };
-    let flags = way | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let path = FdPath::new(terminal.as_fd());
-    let opened = rustix::fs::open(path.as_c_str(), flags, Mode::empty());
-    let Err(refusal) = opened else {
-        return opened;
-    };
-    // Everybody may open the terminal that controls its session, also after a change of user.
-    let controlling = rustix::fs::open(c"/dev/tty", flags, Mode::empty()).map_err(|_| refusal)?;
-    if device(&controlling)? == device(&terminal)? {
-        Ok(controlling)
-    } else {
-        Err(refusal)
-    }
-}
-
-/// Which terminal this really is, also behind `/dev/tty`.
-fn device(terminal: impl AsFd) -> Result<u32, Errno> {
-    const TIOCGDEV: usize = 0x8004_5432;
-    let mut device = 0_u32;
-    let request = [
-        raw::fd_word(terminal.as_fd()),
-        TIOCGDEV,
-        raw::address_mut(&mut device),
-        0,
-        0,
-        0,
-    ];
-    // SAFETY: the request writes one 32-bit device number to where the third word points, which is
-    // a live one; the descriptor is borrowed for the call.
-    unsafe { raw::call(libc::SYS_ioctl, request) }?;
-    Ok(device)
 }
