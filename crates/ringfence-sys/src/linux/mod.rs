@@ -54,7 +54,7 @@ pub mod wait;
 // What macOS waits with can be tried here.
 #[cfg(test)]
 #[path = "../macos/ready.rs"]
-mod by_select;
+pub mod by_select;
 
 pub use rustix::io::Errno;
 pub use rustix::process::{Pid, Signal};
