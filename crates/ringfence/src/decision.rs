@@ -103,7 +103,7 @@ impl Decision {
     }
 
     /// About a host, while the command runs.
-    pub fn of_host(host: impl ToString, outcome: Outcome, by: impl Into<String>) -> Self {
+    pub fn of_host(host: &impl ToString, outcome: Outcome, by: impl Into<String>) -> Self {
         Self::of_command(&host.to_string(), outcome.word(), by)
     }
 

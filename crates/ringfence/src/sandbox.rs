@@ -12,7 +12,7 @@ use crate::load::{Loaded, Mistake};
 use crate::place::{Lookout, PlaceError, Project, Surroundings};
 use crate::policy::{Policy, SettingsFiles};
 use crate::probe;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 use crate::sessions::About;
 
 /// Why there is no sandbox for a policy. Nothing has been started.
@@ -153,7 +153,7 @@ impl Sandbox {
 }
 
 #[cfg_attr(
-    not(target_os = "linux"),
+    not(any(target_os = "linux", target_os = "macos")),
     expect(unused_variables, reason = "only there others can find it")
 )]
 pub(crate) fn options(
@@ -163,7 +163,7 @@ pub(crate) fn options(
     plan: &Plan,
 ) -> launch::Options {
     launch::Options {
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
         registry: surroundings.sessions().zip(About::unnamed(
             command,
             place.project.as_path(),

@@ -206,6 +206,15 @@ pub fn stop_job(signal: Signal) -> Result<(), Errno> {
     stopped
 }
 
+/// Continues every process of a group.
+///
+/// # Errors
+///
+/// [`Errno::SRCH`] if there is none.
+pub fn continue_group(_subject: &Subject, leader: Pid) -> Result<(), Errno> {
+    rustix::process::kill_process_group(leader, Signal::CONT)
+}
+
 /// Which way a terminal is opened again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Direction {

@@ -10,6 +10,10 @@
 
 mod buffer;
 mod filter;
+#[cfg(target_os = "linux")]
+mod guardian;
+#[cfg(not(target_os = "linux"))]
+#[path = "unguarded.rs"]
 mod guardian;
 mod show;
 mod user;
