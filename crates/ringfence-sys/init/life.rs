@@ -86,8 +86,7 @@ fn say(orders: &Orders, word: Word) {
 fn ready(orders: &Orders) -> Result<u32, (u32, Errno)> {
     let whole = |errno| (0, errno);
     calls::hide_memory().map_err(whole)?;
-    // So that whoever ends programs by our name does not end this one with them.
-    calls::set_name(c"(session)").map_err(whole)?;
+    calls::set_name(wire::NAME).map_err(whole)?;
     let signals = calls::all_signals().map_err(whole)?;
     for from in orders.waits.into_iter().flatten() {
         // Somebody outside must have done something first.

@@ -4,6 +4,10 @@
 //! knows nothing but `core`, and every reader is total: bytes that were not written here are no
 //! message.
 
+/// What the first process is called, in place of whoever started it: so whoever ends programs by our
+/// name does not end this one with them.
+pub const NAME: &core::ffi::CStr = c"(session)";
+
 /// What the first process is to do. It travels as an argument, so it is text of a fixed length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Orders {

@@ -16,13 +16,10 @@ use super::subject::Subject;
 #[path = "../../init/wire.rs"]
 pub mod wire;
 
-use wire::Orders;
+use wire::{NAME, Orders};
 
 /// The program, as the build script made it.
 const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init"));
-
-/// What `ps` shows in place of the supervisor's own arguments.
-const NAME: &std::ffi::CStr = c"(session)";
 
 /// The program in a file that cannot be changed any more.
 #[derive(Debug)]

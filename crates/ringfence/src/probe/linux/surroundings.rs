@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use ringfence_sys::init::wire::NAME;
 use ringfence_sys::mountinfo;
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::switches::{ContainerMark, Switch};
@@ -100,9 +101,9 @@ impl Surroundings {
         found
     }
 
-    /// Whether we are inside a session of ringfence's own that was started from the command line.
+    /// Whether we are inside a session of ringfence's own.
     pub(super) fn in_session(&self) -> bool {
-        self.first_process == SESSION_NAME && self.filter == Filter::Outer
+        self.first_process.as_bytes() == NAME.to_bytes() && self.filter == Filter::Outer
     }
 
     /// What of it explains anything.
@@ -153,9 +154,6 @@ impl Surroundings {
         out
     }
 }
-
-/// What the first process of a session that was started from the command line is called.
-const SESSION_NAME: &str = "ringfence";
 
 fn filter(status: &str) -> Filter {
     const FILTERED: &str = "2";
