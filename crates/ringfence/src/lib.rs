@@ -54,6 +54,8 @@ pub mod launch;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod linger;
 #[cfg(unix)]
+mod listing;
+#[cfg(unix)]
 pub mod load;
 #[cfg(unix)]
 mod lookout;

@@ -15,6 +15,8 @@ use ringfence_core::policy::{Found, Seen};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use crate::listing::Listing;
+
 /// The longest path a system call takes.
 const LONGEST_PATH: usize = 4096;
 
@@ -22,12 +24,24 @@ const LONGEST_PATH: usize = 4096;
 ///
 /// One launch asks about some hundred paths, most of them neighbours and most of them absent. So
 /// the directory above is looked up first and remembered, and each name then costs one system
-/// call. What is seen here only shapes the policy: whoever enforces it opens each path once
+/// call; a directory that is asked about again and again is listed, and what is not in it costs
+/// none. What is seen here only shapes the policy: whoever enforces it opens each path once
 /// and trusts the descriptor alone.
 #[derive(Debug)]
 pub struct Lookout {
     seen: RefCell<HashMap<OsString, Seen>>,
+    listed: RefCell<HashMap<OsString, Asked>>,
 }
+
+/// How often a directory was asked about.
+#[derive(Debug)]
+enum Asked {
+    Seldom(u32),
+    Often(Listing),
+}
+
+/// From so many questions on, a list is cheaper than asking for each.
+const OFTEN: u32 = 6;
 
 impl Lookout {
     /// One that has seen nothing yet.
@@ -35,6 +49,7 @@ impl Lookout {
         Self {
             // Enough for a launch: growing on the way would move everything several times.
             seen: RefCell::new(HashMap::with_capacity(224)),
+            listed: RefCell::default(),
         }
     }
 
@@ -106,6 +121,9 @@ impl Lookout {
             Seen::At(..) | Seen::Absent => return Seen::Absent,
             unreadable @ Seen::Unreadable(_) => return unreadable,
         };
+        if self.is_surely_absent(directory.as_path(), name) {
+            return Seen::Absent;
+        }
         // The directory is canonical, so what lies in it under its own name is too.
         let path = directory.below(name);
         match rustix::fs::lstat(path.as_path()) {
@@ -113,6 +131,24 @@ impl Lookout {
             Ok(status) => Seen::At(path, found(kind(&status))),
             Err(error) => not_seen(error),
         }
+    }
+}
+
+impl Lookout {
+    fn is_surely_absent(&self, directory: &Path, name: &OsStr) -> bool {
+        let mut listed = self.listed.borrow_mut();
+        let Some(asked) = listed.get_mut(directory.as_os_str()) else {
+            listed.insert(directory.as_os_str().to_owned(), Asked::Seldom(1));
+            return false;
+        };
+        if let Asked::Seldom(times) = asked {
+            *times += 1;
+            if *times < OFTEN {
+                return false;
+            }
+            *asked = Asked::Often(Listing::of(directory));
+        }
+        matches!(asked, Asked::Often(listing) if !listing.may_hold(name))
     }
 }
 
@@ -203,6 +239,25 @@ mod tests {
         ));
         let null = Seen::At(AbsPath::root().below("dev/null"), Found::Other);
         assert_eq!(lookout.look(Path::new("/dev/null")), null);
+    }
+
+    #[test]
+    fn a_directory_that_is_listed_answers_as_one_that_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = AbsPath::parse(fs::canonicalize(directory.path()).unwrap()).unwrap();
+        fs::create_dir(root.below(".ssh").as_path()).unwrap();
+        symlink("/dev/null", root.below("link").as_path()).unwrap();
+        let lookout = Lookout::new();
+        for number in 0..2 * OFTEN {
+            let absent = root.below(format!("absent{number}"));
+            assert_eq!(lookout.look(absent.as_path()), Seen::Absent);
+        }
+
+        let kept = Seen::At(root.below(".ssh"), Found::Directory);
+        assert_eq!(lookout.look(root.below(".ssh").as_path()), kept);
+        let null = Seen::At(AbsPath::root().below("dev/null"), Found::Other);
+        assert_eq!(lookout.look(root.below("link").as_path()), null);
+        assert_eq!(lookout.look(root.below("link2").as_path()), Seen::Absent);
     }
 
     #[test]

@@ -341,10 +341,14 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
             *fresh = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
         }
     };
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(4);
-    if paths.len() < WORTH_THREADS || threads < 2 {
+    // Asked for last: finding out takes the standard library a dozen files.
+    let threads = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if paths.len() < WORTH_THREADS {
+        1
+    } else {
+        threads().min(4)
+    };
+    if threads < 2 {
         ask(0, &tree.nodes, &mut fresh);
         return fresh;
     }
