@@ -64,7 +64,7 @@ fn top_draws_and_leaves() {
         let mut terminal = world.ringfence(&["run", "--tty", "--", "top"]);
         terminal.expect("Tasks:");
         // Its own process, and the first one of the session.
-        terminal.expect("ringfen");
+        terminal.expect("(sessi");
         terminal.keys("q");
         assert_eq!(terminal.end(), 0);
     });
