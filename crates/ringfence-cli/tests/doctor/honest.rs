@@ -295,3 +295,33 @@ fn inside_a_session_nothing_more_is_promised() {
         assert!(!world.made("canary"));
     }
 }
+
+/// The switch belongs to a pid namespace, so it can be turned in one of our own.
+#[test]
+fn where_no_program_may_run_from_memory_nothing_starts_and_doctor_says_so() {
+    let world = World::new(Who::Caller);
+    let inside = |forbid: &str, arguments: &str| {
+        let program = world.program();
+        let script = format!("{forbid}; exec {} {arguments}", program.display());
+        std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--pid", "--fork"])
+            .args(["--mount-proc", "--kill-child", "sh", "-ec", &script])
+            .current_dir(world.project())
+            .output()
+            .unwrap()
+    };
+    let free = inside("true", "run -- touch free");
+    assert_eq!(free.status.code(), Some(0), "{free:?}");
+    assert!(world.made("free"));
+
+    let forbid = "echo 2 > /proc/sys/vm/memfd_noexec";
+    let refused = inside(forbid, "run -- touch canary");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+    assert!(said.contains("vm.memfd_noexec"), "{said}");
+    assert!(!world.made("canary"));
+    let doctor = inside(forbid, "doctor");
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert!(said.contains("vm.memfd_noexec"), "{said}");
+}
