@@ -57,6 +57,8 @@ pub mod linger;
 mod listing;
 #[cfg(unix)]
 pub mod load;
+#[cfg(target_os = "linux")]
+mod local;
 #[cfg(unix)]
 mod lookout;
 #[cfg(unix)]

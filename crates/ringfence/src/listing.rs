@@ -7,8 +7,6 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -24,16 +22,10 @@ pub(crate) enum Listing {
 /// What is longer is no name at all, and the kernel says so.
 const LONGEST_NAME: usize = 255;
 
-/// A directory that does not fit is not worth listing.
-const LARGEST: usize = 16 << 10;
-
 impl Listing {
     /// Lists a directory, if that can tell anything.
     pub(crate) fn of(directory: &Path) -> Self {
-        match open(directory).and_then(|directory| names(&directory)) {
-            Some(names) => Self::Known(names),
-            None => Self::Unknown,
-        }
+        names(directory).map_or(Self::Unknown, Self::Known)
     }
 
     /// Whether there may be something under this name.
@@ -49,29 +41,19 @@ impl Listing {
 }
 
 #[cfg(target_os = "linux")]
-fn open(directory: &Path) -> Option<OwnedFd> {
-    use rustix::fs::{Mode, OFlags, fstatfs, open};
+fn names(directory: &Path) -> Option<HashSet<Vec<u8>>> {
+    use rustix::fs::{Mode, OFlags, RawDir, fstatfs, open};
+    use std::mem::MaybeUninit;
 
-    /// ext, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS.
-    const LIST_EVERYTHING: [u64; 7] = [
-        0xef53,
-        0x5846_5342,
-        0x9123_683e,
-        0x0102_1994,
-        0x794c_7630,
-        0xf2f5_2010,
-        0x2fc1_2fc1,
-    ];
+    /// A directory that does not fit is not worth listing.
+    const LARGEST: usize = 16 << 10;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = open(directory, flags, Mode::empty()).ok()?;
-    let kind = u64::try_from(fstatfs(&opened).ok()?.f_type).ok()?;
-    LIST_EVERYTHING.contains(&kind).then_some(opened)
-}
-
-#[cfg(target_os = "linux")]
-fn names(directory: &OwnedFd) -> Option<HashSet<Vec<u8>>> {
+    let directory = open(directory, flags, Mode::empty()).ok()?;
+    if !crate::local::is_local(&fstatfs(&directory).ok()?) {
+        return None;
+    }
     let mut buffer = [MaybeUninit::<u8>::uninit(); LARGEST];
-    let mut entries = rustix::fs::RawDir::new(directory, &mut buffer);
+    let mut entries = RawDir::new(&directory, &mut buffer);
     let mut names = HashSet::new();
     while let Some(entry) = entries.next() {
         let entry = entry.ok()?;
@@ -88,13 +70,9 @@ fn names(directory: &OwnedFd) -> Option<HashSet<Vec<u8>>> {
     Some(names)
 }
 
+/// No file system is known to elsewhere.
 #[cfg(not(target_os = "linux"))]
-fn open(_directory: &Path) -> Option<OwnedFd> {
-    None
-}
-
-#[cfg(not(target_os = "linux"))]
-fn names(_directory: &OwnedFd) -> Option<HashSet<Vec<u8>>> {
+fn names(_directory: &Path) -> Option<HashSet<Vec<u8>>> {
     None
 }
 

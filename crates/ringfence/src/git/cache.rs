@@ -287,26 +287,7 @@ impl Memory {
 /// Whether change times of directories can be believed: on a disk of this machine.
 #[cfg(target_os = "linux")]
 fn keeps_time(root: &AbsPath) -> bool {
-    // ext, xfs, btrfs, tmpfs, overlay, f2fs, zfs, bcachefs.
-    const LOCAL: [u32; 8] = [
-        0xef53,
-        0x5846_5342,
-        0x9123_683e,
-        0x0102_1994,
-        0x794c_7630,
-        0xf2f5_2010,
-        0x2fc1_2fc1,
-        0xca45_1a4e,
-    ];
-    let Ok(facts) = rustix::fs::statfs(root.as_path()) else {
-        return false;
-    };
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a file system's number has 32 bits, whatever the type of the field is"
-    )]
-    LOCAL.contains(&(facts.f_type as u32))
+    rustix::fs::statfs(root.as_path()).is_ok_and(|facts| crate::local::is_local(&facts))
 }
 
 #[cfg(not(target_os = "linux"))]
