@@ -29,6 +29,9 @@ pub(super) struct Session {
     pub(super) user: OwnedFd,
     /// Its mount namespace.
     pub(super) mount: OwnedFd,
+    /// Has news whenever a mount there comes or goes, also by the host's hand. Not to be had where
+    /// `/proc` shows nobody else's processes.
+    pub(super) changes: Option<OwnedFd>,
 }
 
 struct Order<'a> {

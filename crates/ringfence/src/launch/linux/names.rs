@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,15 +20,16 @@ use ringfence_core::plan::{Act, Mount, MountKind, Plan, Step};
 use ringfence_core::policy::{Access, Policy};
 use ringfence_sys::Errno;
 use ringfence_sys::files;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, Stat};
 
 use super::aside::put_aside;
 use super::cover::{self, Session};
 use super::guard::{Guard, Makes};
-use super::watch::{Watch, worked};
+use super::watch::{Listener, Watch, worked};
 use crate::launch::{Cause, LaunchError, NameFound};
 
-/// A command that has ended by then is short.
+/// Nobody looks again at the names of a session that has ended by then, unless it made something.
 const SHORT: Duration = Duration::from_millis(20);
 
 /// How long calls that were let through are kept in mind before it is found out what became of them.
@@ -229,9 +230,7 @@ impl Names {
     /// How long until [`Names::attend`] is due, if it is at all; `since` the start.
     ///
     /// Nothing can be made inside before the first call is answered, so until then only the host
-    /// can, and a look at the names when watching begins finds what it did. Letting go of a
-    /// listener takes the kernel longer than a short command takes altogether, so that one has
-    /// none.
+    /// can, and a look at the names when watching begins finds what it did.
     pub(super) fn due(&self, since: Duration) -> Option<Duration> {
         match &self.watch {
             None => (!self.all.is_empty()).then(|| SHORT.saturating_sub(since)),
@@ -247,11 +246,10 @@ impl Names {
             None => self.begin(guard),
             Some(Watch::Listening(_)) => self.check(guard),
             Some(Watch::Looking(looking)) => {
-                if looking.tries_again() {
-                    let again = Watch::begin(&self.all);
-                    if matches!(again, Watch::Listening(_)) {
-                        self.watch = Some(again);
-                    }
+                if looking.should_listen()
+                    && let Ok(listener) = Listener::new(&self.all)
+                {
+                    self.watch = Some(Watch::Listening(listener));
                 }
                 self.check(guard)
             }
@@ -263,7 +261,7 @@ impl Names {
         if self.watch.is_some() || self.all.is_empty() {
             return Holds::Yes;
         }
-        self.watch = Some(Watch::begin(&self.all));
+        self.watch = Some(Watch::begin());
         self.check(guard)
     }
 
@@ -280,24 +278,21 @@ impl Names {
 
     /// Hears what has appeared; `guard` knows what the session could have made.
     pub(super) fn hear(&mut self, guard: Option<&mut Guard>) -> Holds {
-        let Some(Watch::Listening(listener)) = &self.watch else {
-            return Holds::Yes;
+        let heard = match &self.watch {
+            Some(Watch::Listening(listener)) => listener.heard(&self.all),
+            Some(Watch::Looking(_)) => Vec::new(),
+            None => return self.begin(guard),
         };
-        let heard = listener.heard(&self.all);
         // First those that were named: until they are out of the way somebody may obey them.
         for index in &heard {
             if let Some(name) = self.all.get(*index).cloned() {
-                let holds = self.appeared(&name, guard.as_deref());
+                let holds = self.see_to(&name, guard.as_deref());
                 if holds != Holds::Yes {
                     return holds;
                 }
             }
         }
-        if heard.is_empty() {
-            Holds::Yes
-        } else {
-            self.check(guard)
-        }
+        self.check(guard)
     }
 
     /// Looks at the names that were not there, before anything is answered.
@@ -322,7 +317,7 @@ impl Names {
         if let Some(Watch::Listening(listener)) = &mut self.watch
             && listener.follow(&self.all).is_err()
         {
-            self.watch = Some(Watch::looking());
+            self.watch = Some(Watch::deaf());
         }
         let all = std::mem::take(&mut self.all);
         let holds = self.look_at(&all, guard.as_deref());
@@ -341,7 +336,7 @@ impl Names {
     fn look_at(&mut self, names: &[Name], guard: Option<&Guard>) -> Holds {
         let mut holds = Holds::Yes;
         for name in names {
-            match self.appeared(name, guard) {
+            match self.see_to(name, guard) {
                 Holds::Made => holds = Holds::Made,
                 Holds::NoLonger if holds == Holds::Yes => holds = Holds::NoLonger,
                 Holds::NoLonger | Holds::Yes => {}
@@ -350,7 +345,7 @@ impl Names {
         holds
     }
 
-    fn appeared(&mut self, name: &Name, guard: Option<&Guard>) -> Holds {
+    fn see_to(&mut self, name: &Name, guard: Option<&Guard>) -> Holds {
         let covered = |session: &Session| session.is_covered(&name.path);
         if name.at_start == AtStart::Mounted && self.session.as_ref().is_some_and(covered) {
             return Holds::Yes;
@@ -440,12 +435,19 @@ impl Names {
         outcome
     }
 
-    /// Readable when something appeared that may concern a name.
-    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    /// Has news when something appeared that may concern a name.
+    pub(super) fn appeared(&self) -> Option<PollFd<'_>> {
         match &self.watch {
-            Some(Watch::Listening(listener)) => Some(listener.as_fd()),
+            Some(Watch::Listening(listener)) => Some(PollFd::new(listener, PollFlags::IN)),
             Some(Watch::Looking(_)) | None => None,
         }
+    }
+
+    /// Has news when a mount was taken away: that is what a host does which replaces what is
+    /// mounted over, and a listener hears of it later.
+    pub(super) fn uncovered(&self) -> Option<PollFd<'_>> {
+        let changes = self.session.as_ref()?.changes.as_ref()?;
+        Some(PollFd::new(changes, PollFlags::PRI))
     }
 }
 

@@ -391,7 +391,7 @@ impl Prepared {
         running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
-            let (broker, session) = broker(&socket, self.namespaces)?;
+            let (broker, session) = broker(&socket, self.namespaces, running.id())?;
             running.ask(broker.also(own_filesystems));
             running.session = Some(session);
         }
@@ -440,7 +440,11 @@ fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError
 }
 
 /// Receives the calls that the filter asks about, and where the session is.
-fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<(Broker, Session), LaunchError> {
+fn broker(
+    socket: &OwnedFd,
+    namespaces: Namespaces,
+    first: i32,
+) -> Result<(Broker, Session), LaunchError> {
     let mut message = [0; 1];
     let received = sockets::receive(socket, &mut message)
         .map_err(|errno| refused("receive the filter's listener", errno))?;
@@ -452,7 +456,13 @@ fn broker(socket: &OwnedFd, namespaces: Namespaces) -> Result<(Broker, Session),
     } else {
         NetworkNamespace::Shared
     };
-    let session = Session { root, user, mount };
+    let changes = std::fs::File::open(format!("/proc/{first}/mountinfo"));
+    let session = Session {
+        root,
+        user,
+        mount,
+        changes: changes.ok().map(OwnedFd::from),
+    };
     Ok((Broker::new(listener, network), session))
 }
 

@@ -544,10 +544,8 @@ impl Running {
                 || first.clone(),
                 |broker| PollFd::new(broker, PollFlags::IN),
             ),
-            self.names.descriptor().map_or_else(
-                || first.clone(),
-                |appeared| PollFd::from_borrowed_fd(appeared, PollFlags::IN),
-            ),
+            self.names.appeared().unwrap_or_else(|| first.clone()),
+            self.names.uncovered().unwrap_or_else(|| first.clone()),
             signals.map_or_else(
                 || first.clone(),
                 |signals| PollFd::new(signals, PollFlags::IN),
@@ -561,7 +559,8 @@ impl Running {
         }
         let mut ready = watched.iter().map(PollFd::revents);
         let mut next = || ready.next().unwrap_or(PollFlags::empty());
-        let (first, end, broker, appeared) = (next(), next(), next(), next());
+        let (first, end, broker) = (next(), next(), next());
+        let appeared = next() | next();
         Ok(if !first.is_empty() || !end.is_empty() {
             News::Ended
         } else if !appeared.is_empty() {

@@ -1,8 +1,10 @@
 //! How a supervisor learns that something has appeared where a protected name is.
 //!
-//! The kernel tells a listener at once. But a user can have only so many listeners
+//! The kernel tells a listener at once. But letting go of a listener takes it some 15 ms, which is
+//! longer than many a command; and a user can have only so many of them
 //! (`fs.inotify.max_user_instances`, often 128) on only so many directories, and none on a directory
-//! that may be written and not read. Whoever has none looks at the names again and again.
+//! that may be written and not read. Whoever has none looks at the names again and again, and a
+//! session has none until it has shown that it is a long one.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,17 +29,14 @@ pub(super) enum Watch {
 }
 
 impl Watch {
-    /// Listens, if that is possible.
-    pub(super) fn begin(names: &[Name]) -> Self {
-        match Listener::new(names) {
-            Ok(listener) => Self::Listening(listener),
-            Err(_) => Self::looking(),
-        }
+    /// Looks, until the session is a long one.
+    pub(super) fn begin() -> Self {
+        Self::Looking(Looking::until(LONG))
     }
 
-    /// Looks, since listening is not possible.
-    pub(super) fn looking() -> Self {
-        Self::Looking(Looking::new())
+    /// Looks, since listening is not possible at the moment.
+    pub(super) fn deaf() -> Self {
+        Self::Looking(Looking::until(RETRY))
     }
 }
 
@@ -49,7 +48,12 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    fn new(names: &[Name]) -> Result<Self, Errno> {
+    /// Listens for these names.
+    ///
+    /// # Errors
+    ///
+    /// Not all of them can be heard of.
+    pub(super) fn new(names: &[Name]) -> Result<Self, Errno> {
         let mut listener = Self {
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
             directories: HashMap::new(),
@@ -130,6 +134,8 @@ const SOON: Duration = Duration::from_millis(1);
 const OFTEN: Duration = Duration::from_millis(10);
 /// Looking takes no more than this part of a processor, however many names there are.
 const SHARE: u32 = 20;
+/// A session that has been watched for so long is worth a listener.
+const LONG: Duration = Duration::from_millis(300);
 /// How often it is tried whether somebody has let go of a listener.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -138,18 +144,19 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Looking {
     last: Instant,
     took: Duration,
-    tried: Instant,
+    /// When to try to have somebody listen.
+    listen: Instant,
     /// Whether something was let through since the last look.
     stirred: bool,
 }
 
 impl Looking {
-    fn new() -> Self {
+    fn until(listen: Duration) -> Self {
         let now = Instant::now();
         Self {
             last: now,
             took: Duration::ZERO,
-            tried: now,
+            listen: now + listen,
             stirred: false,
         }
     }
@@ -169,13 +176,14 @@ impl Looking {
         pace.max(self.took.saturating_mul(SHARE))
     }
 
-    /// Whether it is time to try once more to have somebody listen; then it counts as tried.
-    pub(super) fn tries_again(&mut self) -> bool {
-        let again = self.tried.elapsed() >= RETRY;
-        if again {
-            self.tried = Instant::now();
+    /// Whether it is time to try to have somebody listen; then it counts as tried.
+    pub(super) fn should_listen(&mut self) -> bool {
+        let now = Instant::now();
+        let due = now >= self.listen;
+        if due {
+            self.listen = now + RETRY;
         }
-        again
+        due
     }
 
     /// A look is over that began when this thread had [`worked`] so long.
@@ -199,7 +207,7 @@ mod tests {
 
     #[test]
     fn looking_is_quicker_after_a_call_and_never_takes_the_whole_processor() {
-        let mut looking = Looking::new();
+        let mut looking = Looking::until(RETRY);
         assert_eq!(looking.pace(), OFTEN);
         looking.stir();
         assert_eq!(looking.pace(), SOON);
