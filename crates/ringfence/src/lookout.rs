@@ -15,7 +15,7 @@ use ringfence_core::policy::{Found, Seen};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::listing::Listing;
+use crate::listing::Listings;
 
 /// The longest path a system call takes.
 const LONGEST_PATH: usize = 4096;
@@ -30,18 +30,8 @@ const LONGEST_PATH: usize = 4096;
 #[derive(Debug)]
 pub struct Lookout {
     seen: RefCell<HashMap<OsString, Seen>>,
-    listed: RefCell<HashMap<OsString, Asked>>,
+    listings: RefCell<Listings>,
 }
-
-/// How often a directory was asked about.
-#[derive(Debug)]
-enum Asked {
-    Seldom(u32),
-    Often(Listing),
-}
-
-/// From so many questions on, a list is cheaper than asking for each.
-const OFTEN: u32 = 6;
 
 impl Lookout {
     /// One that has seen nothing yet.
@@ -49,7 +39,7 @@ impl Lookout {
         Self {
             // Enough for a launch: growing on the way would move everything several times.
             seen: RefCell::new(HashMap::with_capacity(224)),
-            listed: RefCell::default(),
+            listings: RefCell::default(),
         }
     }
 
@@ -121,7 +111,8 @@ impl Lookout {
             Seen::At(..) | Seen::Absent => return Seen::Absent,
             unreadable @ Seen::Unreadable(_) => return unreadable,
         };
-        if self.is_surely_absent(directory.as_path(), name) {
+        let mut listings = self.listings.borrow_mut();
+        if listings.lack(directory.as_path(), name) {
             return Seen::Absent;
         }
         // The directory is canonical, so what lies in it under its own name is too.
@@ -131,24 +122,6 @@ impl Lookout {
             Ok(status) => Seen::At(path, found(kind(&status))),
             Err(error) => not_seen(error),
         }
-    }
-}
-
-impl Lookout {
-    fn is_surely_absent(&self, directory: &Path, name: &OsStr) -> bool {
-        let mut listed = self.listed.borrow_mut();
-        let Some(asked) = listed.get_mut(directory.as_os_str()) else {
-            listed.insert(directory.as_os_str().to_owned(), Asked::Seldom(1));
-            return false;
-        };
-        if let Asked::Seldom(times) = asked {
-            *times += 1;
-            if *times < OFTEN {
-                return false;
-            }
-            *asked = Asked::Often(Listing::of(directory));
-        }
-        matches!(asked, Asked::Often(listing) if !listing.may_hold(name))
     }
 }
 
@@ -248,7 +221,7 @@ mod tests {
         fs::create_dir(root.below(".ssh").as_path()).unwrap();
         symlink("/dev/null", root.below("link").as_path()).unwrap();
         let lookout = Lookout::new();
-        for number in 0..2 * OFTEN {
+        for number in 0..2 * crate::listing::OFTEN {
             let absent = root.below(format!("absent{number}"));
             assert_eq!(lookout.look(absent.as_path()), Seen::Absent);
         }

@@ -28,6 +28,7 @@ use super::cover::{self, Session};
 use super::guard::{Guard, Makes};
 use super::watch::{Listener, Watch, worked};
 use crate::launch::{Cause, LaunchError, NameFound};
+use crate::listing::Listings;
 
 /// Nobody looks again at the names of a session that has ended by then, unless it made something.
 const SHORT: Duration = Duration::from_millis(20);
@@ -75,8 +76,9 @@ pub(super) fn of_plan(
     for act in plan.acts() {
         match act {
             Act::Names { absent } => {
+                let mut listings = Listings::default();
                 for name in absent {
-                    if std::fs::symlink_metadata(name.as_path()).is_ok() {
+                    if let Look::There(_) = look(name.as_path(), &mut listings) {
                         return Err(LaunchError::Prepare {
                             what: format!("protect {name}, from where a link leads to nothing"),
                             source: io::ErrorKind::AlreadyExists.into(),
@@ -286,7 +288,7 @@ impl Names {
         // First those that were named: until they are out of the way somebody may obey them.
         for index in &heard {
             if let Some(name) = self.all.get(*index).cloned() {
-                let holds = self.see_to(&name, guard.as_deref());
+                let holds = self.see_to(&name, guard.as_deref(), &mut Listings::default());
                 if holds != Holds::Yes {
                     return holds;
                 }
@@ -335,8 +337,9 @@ impl Names {
 
     fn look_at(&mut self, names: &[Name], guard: Option<&Guard>) -> Holds {
         let mut holds = Holds::Yes;
+        let mut listings = Listings::default();
         for name in names {
-            match self.see_to(name, guard) {
+            match self.see_to(name, guard, &mut listings) {
                 Holds::Made => holds = Holds::Made,
                 Holds::NoLonger if holds == Holds::Yes => holds = Holds::NoLonger,
                 Holds::NoLonger | Holds::Yes => {}
@@ -345,12 +348,12 @@ impl Names {
         holds
     }
 
-    fn see_to(&mut self, name: &Name, guard: Option<&Guard>) -> Holds {
+    fn see_to(&mut self, name: &Name, guard: Option<&Guard>, listings: &mut Listings) -> Holds {
         let covered = |session: &Session| session.is_covered(&name.path);
         if name.at_start == AtStart::Mounted && self.session.as_ref().is_some_and(covered) {
             return Holds::Yes;
         }
-        let status = match look(&name.path) {
+        let status = match look(&name.path, listings) {
             Look::Nothing => {
                 self.hosts.retain(|host| *host != name.path);
                 return Holds::Yes;
@@ -415,12 +418,13 @@ impl Names {
             // No call that makes anything was ever answered: whatever is there is the host's.
             return outcome;
         }
+        let mut listings = Listings::default();
         for name in &self.all {
             if name.at_start == AtStart::Mounted || self.hosts.contains(&name.path) {
                 continue;
             }
             let made = |makes| guard.is_none_or(|guard| guard.let_through().may_have_made(makes));
-            match look(&name.path) {
+            match look(&name.path, &mut listings) {
                 Look::There(status) if made(makers(&status)) => {
                     outcome.found.extend(put_aside(&name.path));
                 }
@@ -459,7 +463,12 @@ enum Look {
     Unknown,
 }
 
-fn look(path: &Path) -> Look {
+fn look(path: &Path, listings: &mut Listings) -> Look {
+    if let (Some(directory), Some(name)) = (path.parent(), path.file_name())
+        && listings.lack(directory, name)
+    {
+        return Look::Nothing;
+    }
     match rustix::fs::lstat(path) {
         Ok(status) => Look::There(status),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Look::Nothing,
