@@ -21,10 +21,11 @@ mod shell;
 mod trust;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 use ringfence_core::plan::HostFacts;
 
 use crate::args::{Cli, Command, Run};
@@ -89,11 +90,18 @@ pub(crate) fn run_from_windows(word: Option<&std::ffi::OsStr>) -> ExitCode {
 fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
     if let [_, rest @ ..] = arguments
         && rest.first().is_some_and(|word| word == "run")
-        && let Ok(run) = Run::try_parse_from(rest)
+        && let Some(run) = parse_run(rest)
     {
         return Ok(Command::Run(Box::new(run.arguments)));
     }
     Cli::try_parse_from(arguments).map(|cli| cli.command)
+}
+
+fn parse_run(arguments: &[OsString]) -> Option<Run> {
+    // There is one in the life of a process, and giving it back takes as long as reading the line.
+    let mut described = ManuallyDrop::new(Run::command());
+    let mut read = described.try_get_matches_from_mut(arguments).ok()?;
+    Run::from_arg_matches_mut(&mut read).ok()
 }
 
 /// An error and everything that led to it, in one line.
@@ -146,7 +154,7 @@ fn host_facts(wanted: Option<&OsString>) -> Result<HostFacts, Exit> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, ValueHint};
+    use clap::ValueHint;
 
     use super::*;
 
