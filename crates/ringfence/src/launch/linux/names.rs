@@ -263,7 +263,7 @@ impl Names {
         if self.watch.is_some() || self.all.is_empty() {
             return Holds::Yes;
         }
-        self.watch = Some(Watch::begin());
+        self.watch = Some(Watch::looking());
         self.check(guard)
     }
 
@@ -319,7 +319,7 @@ impl Names {
         if let Some(Watch::Listening(listener)) = &mut self.watch
             && listener.follow(&self.all).is_err()
         {
-            self.watch = Some(Watch::deaf());
+            self.watch = Some(Watch::looking());
         }
         let all = std::mem::take(&mut self.all);
         let holds = self.look_at(&all, guard.as_deref());

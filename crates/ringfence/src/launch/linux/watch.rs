@@ -29,14 +29,9 @@ pub(super) enum Watch {
 }
 
 impl Watch {
-    /// Looks, until the session is a long one.
-    pub(super) fn begin() -> Self {
-        Self::Looking(Looking::until(LONG))
-    }
-
-    /// Looks, since listening is not possible at the moment.
-    pub(super) fn deaf() -> Self {
-        Self::Looking(Looking::until(RETRY))
+    /// Looks, as long as listening is not worth it or not possible.
+    pub(super) fn looking() -> Self {
+        Self::Looking(Looking::new())
     }
 }
 
@@ -134,10 +129,9 @@ const SOON: Duration = Duration::from_millis(1);
 const OFTEN: Duration = Duration::from_millis(10);
 /// Looking takes no more than this part of a processor, however many names there are.
 const SHARE: u32 = 20;
-/// A session that has been watched for so long is worth a listener.
-const LONG: Duration = Duration::from_millis(300);
-/// How often it is tried whether somebody has let go of a listener.
-const RETRY: Duration = Duration::from_secs(1);
+/// A session that has been watched for so long is worth a listener; and how often it is tried again
+/// whether somebody has let go of one.
+const LONG: Duration = Duration::from_secs(1);
 
 /// When to look at the names next.
 #[derive(Debug)]
@@ -151,12 +145,12 @@ pub(super) struct Looking {
 }
 
 impl Looking {
-    fn until(listen: Duration) -> Self {
+    fn new() -> Self {
         let now = Instant::now();
         Self {
             last: now,
             took: Duration::ZERO,
-            listen: now + listen,
+            listen: now + LONG,
             stirred: false,
         }
     }
@@ -181,7 +175,7 @@ impl Looking {
         let now = Instant::now();
         let due = now >= self.listen;
         if due {
-            self.listen = now + RETRY;
+            self.listen = now + LONG;
         }
         due
     }
@@ -207,7 +201,7 @@ mod tests {
 
     #[test]
     fn looking_is_quicker_after_a_call_and_never_takes_the_whole_processor() {
-        let mut looking = Looking::until(RETRY);
+        let mut looking = Looking::new();
         assert_eq!(looking.pace(), OFTEN);
         looking.stir();
         assert_eq!(looking.pace(), SOON);
