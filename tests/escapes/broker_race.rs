@@ -4,7 +4,7 @@
 //! copy. If it looked twice, or let the call go on by itself, some of these would get through.
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{Done, Listeners, binaries, for_each_user, not_run, say};
+use ringfence_testkit::{Done, Listeners, binaries, for_each_user, not_run, say, wait_until};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -76,9 +76,12 @@ fn what_is_decided_is_what_is_connected() {
         assert_eq!(listeners.arrived.settled(), 0, "somebody came through");
         say(&format!("{} connections raced, none leaked", numbers[0]));
         assert!(numbers.iter().all(|number| *number > 0), "{numbers:?}");
-        // The control: without the filter some of the same calls do arrive.
-        run(&world.setup().without(Step::Seccomp), "1").assert_status(0);
-        assert!(listeners.arrived.settled() > 0, "the race is never lost");
+        // The control: without the filter some of the same calls do arrive, sooner or later.
+        let open = world.setup().without(Step::Seccomp);
+        wait_until("the race is lost", || {
+            run(&open, "1").assert_status(0);
+            listeners.arrived.settled() > 0
+        });
     });
 }
 
@@ -103,7 +106,7 @@ fn no_spelling_of_a_path_is_another_socket() {
             .map(|path| world.probe(["unix", path]))
             .collect();
         assert!(free.iter().all(|done| done.line() == "ok"));
-        let came = listeners.arrived.settled();
+        let came = listeners.arrived.at_least(paths.len());
         assert_eq!(came, paths.len());
         for path in paths {
             let done = world.inside(&world.setup(), ["unix", path]);

@@ -210,7 +210,7 @@ fn named_ports_of_the_host_are_reached_in_either_direction() {
         // From the host to a server inside, as often as anybody likes.
         let script = r#"
             "$1" "$2" python3 -m http.server --bind 127.0.0.1 8111 >/dev/null 2>&1 & server=$!
-            for try in $(seq 50); do
+            for try in $(seq 300); do
                 sleep 0.1
                 "$3" talk 127.0.0.1:8111 'GET / HTTP/1.0\r\n\r\n' | grep -q '200 OK' && break
             done

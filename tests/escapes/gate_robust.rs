@@ -174,7 +174,7 @@ fn without_its_gate_a_session_has_no_network() {
         // would somehow outlive it has a listener that nobody serves.
         let script = r#"
             "$1" "$2" python3 -c "$3" > out & session=$!
-            for try in $(seq 100); do grep -q connected out && break; sleep 0.1; done
+            for try in $(seq 600); do grep -q connected out && break; sleep 0.1; done
             cat out
             kill -9 $session; wait $session 2>/dev/null
             sleep 0.3; : > out; before=$(cat beat); sleep 0.5
@@ -219,14 +219,14 @@ fn nobody_but_the_session_can_use_its_gate() {
     for_each_user(binaries!(), |world| {
         let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO, ALLOWED]);
         let script = r#"
-            rm -f ready
-            "$1" "$2" sh -c 'touch ready; sleep 3' & session=$!
-            for try in $(seq 100); do [ -e ready ] && break; sleep 0.05; done
+            rm -f ready go
+            "$1" "$2" sh -c 'touch ready; until [ -e go ]; do sleep 0.1; done' & session=$!
+            for try in $(seq 1200); do [ -e ready ] && break; sleep 0.05; done
             "$4" tcp 127.0.0.1:61080
             "$4" tcp 127.0.0.1:61081
             # Another session, with another list, has a gate of its own.
             "$1" "$3" "$4" talk 127.0.0.1:61080 'CONNECT allowed.test:7 HTTP/1.1\r\nHost: allowed.test:7\r\n\r\n'
-            wait $session
+            touch go; wait $session
         "#;
         let setup = world.setup_with(&hosts(&["allowed.test:7"]));
         let other = world.setup_with(&hosts(&["other.test"]));

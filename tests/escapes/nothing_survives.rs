@@ -3,24 +3,26 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ringfence_testkit::{Canary, World, binaries, for_each_user, op};
+use ringfence_testkit::{Canary, World, binaries, comes_within, for_each_user, op, wait_until};
 
-/// Waits until something has written to the file; then says whether anybody still does.
+/// What is promised.
+const SOON: Duration = Duration::from_secs(2);
+
+fn size(file: &Path) -> u64 {
+    fs::metadata(file).map_or(0, |meta| meta.len())
+}
+
+/// Whether anybody still writes to the file.
 fn grows(file: &Path) -> bool {
-    let size = || fs::metadata(file).map_or(0, |meta| meta.len());
-    let before = size();
+    let before = size(file);
     std::thread::sleep(Duration::from_millis(150));
-    size() > before
+    size(file) > before
 }
 
 fn wait_for(file: &Path) {
-    let start = Instant::now();
-    while fs::metadata(file).map_or(0, |meta| meta.len()) == 0 {
-        assert!(start.elapsed() < Duration::from_secs(20), "nobody writes");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("somebody writes", || size(file) > 0);
 }
 
 /// Processes whose program lies in this world.
@@ -39,15 +41,8 @@ fn survivors(world: &World) -> Vec<String> {
 }
 
 fn assert_gone(world: &World, file: &Path) {
-    let start = Instant::now();
-    while !survivors(world).is_empty() {
-        assert!(
-            start.elapsed() < Duration::from_secs(2),
-            "{:?}",
-            survivors(world)
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let gone = comes_within(SOON, || survivors(world).is_empty());
+    assert!(gone, "{:?}", survivors(world));
     assert!(!grows(file), "somebody still writes");
 }
 
@@ -59,13 +54,17 @@ fn a_daemon_ends_with_its_session() {
         let free = world.probe(op!["daemon", &file]);
         assert_eq!(free.line(), "ok");
         wait_for(&file);
-        assert!(grows(&file), "the control");
-        for process in survivors(world) {
-            let number = process.rsplit('/').next().unwrap().parse().unwrap();
-            let pid = rustix::process::Pid::from_raw(number).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        }
-        assert_gone(world, &file);
+        let before = size(&file);
+        wait_until("the control goes on", || size(&file) > before);
+        wait_until("the control is ended", || {
+            for process in survivors(world) {
+                let number = process.rsplit('/').next().unwrap().parse().unwrap();
+                let pid = rustix::process::Pid::from_raw(number).unwrap();
+                // Whoever is on the way out is gone by now.
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+            }
+            survivors(world).is_empty()
+        });
         for operation in [op!["daemon", &file], op!["storm", &file, "4"]] {
             fs::remove_file(&file).unwrap();
             // Long enough for it to have settled in.
@@ -120,15 +119,8 @@ fn everything_ends_with_its_supervisor() {
             }
             supervisor.kill().unwrap();
             supervisor.wait().unwrap();
-            let start = Instant::now();
-            while !survivors(world).is_empty() {
-                assert!(
-                    start.elapsed() < Duration::from_secs(2),
-                    "round {round}: {:?}",
-                    survivors(world)
-                );
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            let gone = comes_within(SOON, || survivors(world).is_empty());
+            assert!(gone, "round {round}: {:?}", survivors(world));
             match fs::metadata(&file) {
                 Ok(_) => late += 1,
                 Err(_) => early += 1,
@@ -146,11 +138,14 @@ fn everything_ends_with_its_supervisor() {
 #[test]
 fn two_sessions_know_nothing_of_each_other() {
     for_each_user(binaries!(), |world| {
-        let script = "echo 1 > /tmp/shared; sleep 1; ls /tmp; ls /proc | grep -c '^[0-9]'";
+        let script = "echo 1 > /tmp/shared; : > there; until [ -e go ]; do sleep 0.05; done
+            ls /tmp; ls /proc | grep -c '^[0-9]'";
         let setup = world.setup();
         let mut first = world.confine(&setup, ["sh", "-c", script]);
         let first = first.stdout(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        wait_until("the first session is there", || {
+            world.project("there").try_exists().unwrap()
+        });
         let second = world.run(
             &setup,
             [
@@ -161,6 +156,7 @@ fn two_sessions_know_nothing_of_each_other() {
         );
         let text = second.text();
         assert!(!text.contains("shared"), "{text}");
+        fs::write(world.project("go"), "").unwrap();
         let output = first.wait_with_output().unwrap();
         assert!(output.status.success(), "the other session was ended");
         assert!(String::from_utf8_lossy(&output.stdout).starts_with("shared\n"));

@@ -28,13 +28,13 @@ fn no_process_outside_is_signalled() {
     });
 }
 
-/// Runs a program in the process group of somebody else; says whether they survived it.
+/// Runs a program in the process group of somebody else; says whether that ended them.
 fn beside(world: &World, program: &mut Command) -> (Done, bool) {
     let mut leader = world.command("sleep");
-    let mut canary = Canary::start(leader.arg("60").process_group(0));
+    let canary = Canary::start(leader.arg("60").process_group(0));
     let group = i32::try_from(canary.pid()).unwrap();
     let done = Done::of(program.process_group(group));
-    (done, canary.is_dead())
+    (done, canary.was_ended_before())
 }
 
 /// A process group can reach over the edge of a pid namespace: the launcher is in it, and whoever

@@ -84,11 +84,12 @@ fn no_mount_crosses_over() {
         // In a namespace of the test's own, shared so that mounts would travel if they could.
         let script = format!(
             "mount --make-rshared /
-             $AS '{confine}' '{setup}' sh -c 'sleep 0.5; ls \"{place}\"; grep -c late /proc/self/mountinfo' &
-             sleep 0.2
+             $AS '{confine}' '{setup}' sh -c ': > there; until [ -e go ]; do sleep 0.05; done
+                 ls \"{place}\"; grep -c late /proc/self/mountinfo' &
+             until [ -e there ]; do sleep 0.05; done
              mount -t tmpfs none '{place}'; touch '{place}/canary'
              grep -c late /proc/self/mountinfo
-             wait",
+             touch go; wait",
             confine = world.path("bin/confine").display(),
             setup = world.setup().to_argument().display(),
             place = place.display(),

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_core::plan::Step;
 use ringfence_testkit::{
-    Canary, Setup, Who, World, binaries, for_each_user, is_root, not_run, op, say,
+    Canary, Setup, Who, World, binaries, comes_within, for_each_user, is_root, keeps_within,
+    not_run, op, say, wait_until,
 };
 
 /// What is promised.
@@ -30,11 +31,8 @@ fn survivors(world: &World) -> Vec<i32> {
 
 #[track_caller]
 fn assert_gone(world: &World, what: &str) {
-    let start = Instant::now();
-    while !survivors(world).is_empty() {
-        assert!(start.elapsed() < SOON, "{what}: {:?}", survivors(world));
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let gone = comes_within(SOON, || survivors(world).is_empty());
+    assert!(gone, "{what}: {:?}", survivors(world));
 }
 
 fn end_survivors(world: &World) -> usize {
@@ -47,11 +45,9 @@ fn end_survivors(world: &World) -> usize {
 }
 
 fn wait_for(file: &Path) {
-    let start = Instant::now();
-    while fs::metadata(file).map_or(0, |meta| meta.len()) == 0 {
-        assert!(start.elapsed() < Duration::from_secs(20), "nobody writes");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("somebody writes", || {
+        fs::metadata(file).is_ok_and(|meta| meta.len() > 0)
+    });
 }
 
 /// Sessions that only track, and such that Landlock alone holds.
@@ -94,9 +90,8 @@ fn whoever_kills_the_first_process_takes_nobody_along() {
             open.unmarked = true;
             let _ = fs::remove_file(&file);
             world.run(&open, &kill).assert_status(137);
-            std::thread::sleep(Duration::from_millis(100));
             assert!(end_survivors(world) > 0, "the control, {name}");
-            assert_gone(world, "the control");
+            wait_until("the control is over", || end_survivors(world) == 0);
         }
     });
 }
@@ -115,11 +110,12 @@ fn whoever_stops_the_first_process_is_ended_all_the_same() {
             for setup in [setup.clone(), setup.clone().without(Step::Cgroup)] {
                 let file = world.project("growing");
                 let _ = fs::remove_file(&file);
-                let stop = attack(world, &file, "kill -STOP $PPID; sleep 60");
+                let stopped = world.project("stopped");
+                let _ = fs::remove_file(&stopped);
+                let stop = attack(world, &file, "kill -STOP $PPID; echo > stopped; sleep 60");
                 let mut supervisor = world.confine(&setup, &stop);
                 let mut supervisor = supervisor.stdout(Stdio::null()).spawn().unwrap();
-                wait_for(&file);
-                std::thread::sleep(Duration::from_millis(50));
+                wait_for(&stopped);
                 supervisor.kill().unwrap();
                 supervisor.wait().unwrap();
                 // Without a supervisor the first process is all there is; it goes on, and ends
@@ -157,21 +153,20 @@ fn a_storm_that_goes_on_while_it_is_ended_is_ended() {
                 operations.extend(op![",", "hop", &file, "0"]);
             }
             operations.extend(op![",", "storm", &file, "5", ",", "sleep", "60000"]);
-            let start = Instant::now();
-            let done = world.inside(&setup, &operations);
-            let took = start.elapsed();
-            done.assert_status(124);
-            assert_gone(world, name);
-            let before = fs::metadata(&file).unwrap().len();
-            std::thread::sleep(Duration::from_millis(100));
-            assert_eq!(fs::metadata(&file).unwrap().len(), before, "{name}");
-            say(&format!(
-                "{name}: {before} steps of a storm, over after {took:.1?} of a limit of 1 s"
-            ));
-            assert!(
-                took < Duration::from_secs(1) + SOON + SOON,
-                "{name}: {took:?}"
-            );
+            keeps_within(Duration::from_secs(1) + SOON + SOON, name, || {
+                let start = Instant::now();
+                let done = world.inside(&setup, &operations);
+                let took = start.elapsed();
+                done.assert_status(124);
+                assert_gone(world, name);
+                let before = fs::metadata(&file).unwrap().len();
+                std::thread::sleep(Duration::from_millis(100));
+                assert_eq!(fs::metadata(&file).unwrap().len(), before, "{name}");
+                say(&format!(
+                    "{name}: {before} steps of a storm, over after {took:.1?} of a limit of 1 s"
+                ));
+                took
+            });
         }
     });
 }
@@ -191,16 +186,18 @@ fn a_thousand_daemons_end_with_their_session() {
                 world.path("bin/probe").display(),
                 marker.display()
             );
-            let done = world.run(&setup, ["sh", "-c", &script]);
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            done.assert_status(0);
-            let made: u128 = fs::read_to_string(&marker).unwrap().trim().parse().unwrap();
-            let took = Duration::from_nanos(
-                u64::try_from(now.unwrap().as_nanos().saturating_sub(made)).unwrap(),
-            );
-            assert_gone(world, name);
-            say(&format!("{name}: 1000 daemons ended in {took:.1?}"));
-            assert!(took < SOON, "{name}: {took:?}");
+            keeps_within(SOON, name, || {
+                let done = world.run(&setup, ["sh", "-c", &script]);
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                done.assert_status(0);
+                let made: u128 = fs::read_to_string(&marker).unwrap().trim().parse().unwrap();
+                let took = Duration::from_nanos(
+                    u64::try_from(now.unwrap().as_nanos().saturating_sub(made)).unwrap(),
+                );
+                assert_gone(world, name);
+                say(&format!("{name}: 1000 daemons ended in {took:.1?}"));
+                took
+            });
         }
     });
 }
@@ -227,7 +224,6 @@ fn a_supervisor_killed_anywhere_leaves_nothing() {
         let file = world.project("growing");
         let mut groups: Vec<PathBuf> = Vec::new();
         let (mut early, mut late) = (0, 0);
-        // Small steps first, then larger ones: set-up takes a few milliseconds.
         let mut random = u64::from(std::process::id()) | 1;
         let seed = random;
         for round in 0..ROUNDS {
@@ -243,7 +239,12 @@ fn a_supervisor_killed_anywhere_leaves_nothing() {
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
             let mut supervisor = command.spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(random % 25_000));
+            // Set-up takes a few milliseconds; on a busy machine none of these might reach its end.
+            if round % 20 == 19 {
+                wait_for(&file);
+            } else {
+                std::thread::sleep(Duration::from_micros(random % 25_000));
+            }
             supervisor.kill().unwrap();
             supervisor.wait().unwrap();
             assert_gone(world, &format!("round {round}, seed {seed}"));

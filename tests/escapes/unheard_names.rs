@@ -5,14 +5,14 @@
 //! ever. Whoever ends before anybody has looked is looked after at the end.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{Done, Setup, Who, World, binaries, for_each_user, op, say};
+use ringfence_testkit::{Done, Setup, Who, World, binaries, for_each_user, op, say, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::git_metadata::host;
@@ -114,6 +114,7 @@ struct Session(Child);
 impl Session {
     fn start(mut command: Command) -> Self {
         let mut child = command
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -129,16 +130,19 @@ impl Session {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    /// Waits until nothing of it runs any more but a supervisor that was stopped.
-    fn wait_for_command(&self) {
+    /// Says a line to the command, which waits for one, and waits until nothing of it runs any more but a
+    /// supervisor that was stopped.
+    fn end_command(&mut self) {
         let number = self.0.id();
         let children = format!("/proc/{number}/task/{number}/children");
         let first = fs::read_to_string(children).unwrap();
         let status = format!("/proc/{}/status", first.trim());
-        let ended = || fs::read_to_string(&status).unwrap().contains("State:\tZ");
-        while !ended() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let mut input = self.0.stdin.take().unwrap();
+        input.write_all(b"\n").unwrap();
+        drop(input);
+        wait_until("the command ends", || {
+            fs::read_to_string(&status).unwrap().contains("State:\tZ")
+        });
     }
 
     fn end(mut self) -> (Option<i32>, String) {
@@ -155,26 +159,32 @@ impl Session {
 #[test]
 fn what_the_host_made_last_is_left_alone() {
     for_each_user(binaries!(), |world| {
-        let last = |script: &str| {
-            let session = Session::start(confine(world, &world.setup(), script));
+        let last = |script: &str, pause: u64| {
+            host(world, &world.project(""), "rm -rf .idea* .envrc*");
+            let mut session = Session::start(confine(world, &world.setup(), script));
             // By now it watches, and knows what became of the calls that it let through.
-            std::thread::sleep(Duration::from_millis(600));
+            std::thread::sleep(Duration::from_millis(pause));
             session.signal(Signal::STOP);
             host(world, &world.project(""), "mkdir .idea; echo x > .envrc");
-            session.wait_for_command();
+            session.end_command();
             session.signal(Signal::CONT);
             let (status, said) = session.end();
             assert_eq!(status, Some(0), "{said}");
             said
         };
-        assert_eq!(last("echo x > made; echo ready; sleep 0.9"), "");
+        // A supervisor that does not get to run for so long does not know yet: then it gets longer.
+        let ends = "echo x > made; echo ready; exec cat";
+        let mut pauses = [600, 3000, 20_000].into_iter();
+        let left = pauses.any(|pause| last(ends, pause).is_empty());
+        assert!(left, "it was taken for the session's");
         for name in [".idea", ".envrc"] {
             assert!(world.project(name).try_exists().unwrap(), "{name}");
         }
-        fs::remove_dir(world.project(".idea")).unwrap();
-        fs::remove_file(world.project(".envrc")).unwrap();
         // It made files, and no directory; and whoever runs may still be about to make another.
-        let said = last("echo x > made; echo ready; while [ $SECONDS -lt 3 ]; do :; done");
+        let said = last(
+            "echo x > made; echo ready; until read -t 0; do :; done",
+            600,
+        );
         assert!(
             said.contains(".envrc.refused-by-ringfence") && !said.contains(".idea"),
             "{said}"
@@ -218,14 +228,14 @@ fn a_directory_that_is_closed_hides_no_name() {
             let mode = fs::Permissions::from_mode(0o755);
             fs::set_permissions(world.project(name), mode).unwrap();
         };
-        let unread = "chmod 0333 .; sleep 0.1; echo ready; until [ -e go ]; do sleep 0.05; done
+        // What is mounted over is seen by the session, too.
+        let unread = "chmod 0333 .; sleep 0.1; echo ready
+            for i in $(seq 900); do
+                grep -q '/project/.idea ' /proc/self/mountinfo && break; sleep 0.05
+            done
             echo x 2>/dev/null > .idea/evil || echo held; mkdir .vscode 2>/dev/null || echo held";
         let session = Session::start(confine(world, &world.setup(), unread));
-        host(
-            world,
-            &world.project(""),
-            "mkdir .idea; sleep 0.3; echo > go",
-        );
+        host(world, &world.project(""), "mkdir .idea");
         let (status, said) = session.end();
         open("");
         assert_eq!((status, said.as_str()), (Some(0), ""));

@@ -26,7 +26,7 @@ fn no_socket_of_the_host_is_reached_by_any_call() {
             comma.into_iter().chain(each.operation.clone())
         }));
         assert_eq!(free.lines, ["ok"; 4], "{}", free.stderr);
-        assert_eq!(listeners.arrived.settled(), 4);
+        assert_eq!(listeners.arrived.at_least(4), 4);
         let before = world.snapshot();
         world.check_confined(&world.setup(), &refused);
         assert_eq!(listeners.arrived.settled(), 4, "somebody came through");
@@ -47,7 +47,7 @@ fn no_socket_of_the_host_is_reached_by_any_call() {
             .map(|each| case(&each.operation, "", "ok"))
             .collect();
         world.check_confined(&open, &paths);
-        assert_eq!(listeners.arrived.settled(), 7, "the control");
+        assert_eq!(listeners.arrived.at_least(7), 7, "the control");
         let name = case(&refused[3].operation, "", "ECONNREFUSED");
         world.check_confined(&open, &[name]);
     });

@@ -22,7 +22,7 @@ mod world;
 
 pub use listeners::{Canary, Counter, Listeners};
 pub use network::{Network, Staged};
-pub use run::{Case, Done, case, denied};
+pub use run::{Case, Done, case, comes_within, denied, keeps_within, wait_until};
 pub use setup::{Setup, steps};
 pub use snapshot::Snapshot;
 pub use world::{

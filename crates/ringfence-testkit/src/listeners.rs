@@ -5,6 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +17,15 @@ use std::time::Duration;
 pub struct Counter(Arc<AtomicUsize>);
 
 impl Counter {
-    /// So often, once everybody who is on the way has arrived.
+    /// So often, once at least so many have arrived: who has been sent off may still be on the way.
+    #[track_caller]
+    pub fn at_least(&self, count: usize) -> usize {
+        let arrived = || self.0.load(Ordering::SeqCst) >= count;
+        crate::wait_until(&format!("{count} arrive"), arrived);
+        self.settled()
+    }
+
+    /// So often, after a moment for those who are on the way.
     pub fn settled(&self) -> usize {
         std::thread::sleep(Duration::from_millis(30));
         self.0.load(Ordering::SeqCst)
@@ -127,10 +136,14 @@ impl Canary {
         assert_eq!(self.0.try_wait().unwrap(), None, "the canary is dead");
     }
 
-    /// Whether it has ended.
-    pub fn is_dead(&mut self) -> bool {
-        std::thread::sleep(Duration::from_millis(30));
-        self.0.try_wait().unwrap().is_some()
+    /// Ends it, and says whether somebody else had done so before.
+    ///
+    /// Of two signals that end a process the kernel keeps the first, however long the process
+    /// takes to follow it: so this needs no time to be sure.
+    pub fn was_ended_before(mut self) -> bool {
+        self.0.kill().unwrap();
+        let status = self.0.wait().unwrap();
+        status.signal() != Some(libc::SIGKILL)
     }
 }
 

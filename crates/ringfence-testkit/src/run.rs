@@ -8,6 +8,49 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Waits until something holds, for as long as it may take on a machine that is busy with other things.
+///
+/// For what is sure to come: where a time is promised, that is what the test has to measure.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "it never came to this: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Fails the test unless something keeps within a time that is promised, in one of three tries: a machine
+/// that is held up by something else is not so each time, whoever breaks the promise is.
+#[track_caller]
+pub fn keeps_within(promised: Duration, what: &str, mut took: impl FnMut() -> Duration) {
+    let mut tries = Vec::new();
+    while tries.len() < 3 {
+        tries.push(took());
+        if tries.last().is_some_and(|took| *took < promised) {
+            return;
+        }
+    }
+    panic!("{what}: {tries:?}, and {promised:?} was promised");
+}
+
+/// Waits until something holds, for a time that is promised; whether it came to that. Of a while in which
+/// this very process did not get to run only a moment counts: then nobody else ran either.
+pub fn comes_within(promised: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    const MOMENT: Duration = Duration::from_millis(50);
+    let mut left = promised;
+    let mut looked = Instant::now();
+    while !holds() {
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+        left = left.saturating_sub(looked.elapsed().min(MOMENT));
+        looked = Instant::now();
+    }
+    true
+}
+
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Done {

@@ -26,7 +26,7 @@ mod tests {
 
     /// Waits until somebody listens.
     const HELPERS: &str = r#"
-        await() { for try in $(seq 100); do (: </dev/tcp/93.184.216.34/$1) 2>/dev/null && return; sleep 0.1; done; echo "nobody at $1"; exit 9; }
+        await() { for try in $(seq 600); do (: </dev/tcp/93.184.216.34/$1) 2>/dev/null && return; sleep 0.1; done; echo "nobody at $1"; exit 9; }
         inside() { "$CONFINE" "$SETUP" bash -euo pipefail -c "$1"; }
         trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
     "#;
@@ -202,7 +202,7 @@ mod tests {
             as {bin}/initdb -D "$data/db" -A trust -U somebody >/dev/null
             echo "host all all 0.0.0.0/0 trust" >> "$data/db/pg_hba.conf"
             as {bin}/postgres -D "$data/db" -h 93.184.216.34 -p 5432 -k "$data" >/dev/null 2>&1 & await 5432
-            for try in $(seq 50); do {bin}/pg_isready -q -h 93.184.216.34 && break; sleep 0.1; done
+            for try in $(seq 300); do {bin}/pg_isready -q -h 93.184.216.34 && break; sleep 0.1; done
             inside '
                 psql -h db.test -U somebody -d postgres -Atc "select 41 + 1"
                 psql -h denied.test -U somebody -d postgres -Atc "select 1" 2>/dev/null || echo refused
@@ -241,7 +241,7 @@ try: urlopen(\"http://denied.test:8080/\")
 except HTTPError as error: print(\"urllib\", error.code, \"--allow-host denied.test:8080\" in error.read().decode())
 "
                     python3 -m http.server --bind 127.0.0.1 3000 >/dev/null 2>&1 & server=$!
-                    for try in $(seq 50); do curl -s http://localhost:3000/ >/dev/null && break; sleep 0.1; done
+                    for try in $(seq 300); do curl -s http://localhost:3000/ >/dev/null && break; sleep 0.1; done
                     curl -s -o /dev/null -w "own server %{http_code}\n" http://localhost:3000/
                     kill $server
                 '

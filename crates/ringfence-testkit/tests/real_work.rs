@@ -47,7 +47,7 @@ mod tests {
                 r#"
                 printf '%s\n' c a b | sort | tr '\n' ' '; echo
                 diff <(seq 3) <(printf '1\n2\n3\n') && echo same
-                tee >(wc -c >count) <README >/dev/null; sleep 0.2; cat count
+                tee >(wc -c >count) <README >/dev/null; until [ -s count ]; do sleep 0.1; done; cat count
                 (exit 7) || echo "status $?"
                 sleep 5 & kill %1; wait %1 || echo "killed $?"
                 trap 'echo trapped' TERM; kill -TERM $$
@@ -398,7 +398,7 @@ mod tests {
                 &world.setup(),
                 &format!(
                     "{PYTHON} -m http.server --bind 127.0.0.1 8000 >/dev/null 2>&1 &
-                     for i in $(seq 100); do curl -sf http://127.0.0.1:8000/README && break; sleep 0.05; done
+                     for i in $(seq 1000); do curl -sf http://127.0.0.1:8000/README && break; sleep 0.05; done
                      curl -sf http://localhost:8000/README"
                 ),
             );

@@ -501,6 +501,7 @@ mod tests {
             ]
         );
         assert!(changes.repositories.is_empty() && changes.complete);
-        assert!(started.elapsed() < std::time::Duration::from_secs(5));
+        // What hangs, hangs for ever.
+        assert!(started.elapsed() < std::time::Duration::from_mins(1));
     }
 }

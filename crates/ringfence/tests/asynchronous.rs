@@ -29,13 +29,13 @@ mod tests {
         run(async {
             let started = Instant::now();
             let mut sessions: Vec<_> = (0..20)
-                .map(|_| sandbox.command("sleep").arg("0.5").spawn().unwrap())
+                .map(|_| sandbox.command("sleep").arg("3").spawn().unwrap())
                 .collect();
             for session in &mut sessions {
                 assert!(session.wait_async().await.unwrap().success());
             }
             assert!(
-                started.elapsed() < Duration::from_secs(8),
+                started.elapsed() < Duration::from_secs(50),
                 "one after the other"
             );
         });

@@ -43,9 +43,8 @@ fn at_the_terminal_they_are_labelled_and_the_default_is_no() {
                 terminal.expect("(the words of whoever asks; nobody checked them)");
                 terminal.expect("wants to");
                 if more.is_empty() {
+                    // Shown once it has settled: from here on keys count.
                     terminal.expect("[d]eny");
-                    // Settled: from here on keys count.
-                    std::thread::sleep(std::time::Duration::from_millis(700));
                     terminal.keys("\r");
                 }
                 assert_eq!(terminal.end(), 125, "{reason:?}");

@@ -154,7 +154,7 @@ fn a_question_dies_with_the_run() {
     for_each_user(|stage| {
         let home = stage.world.home();
         let line = format!(
-            "echo $$ > {0}/pid; : > {0}/waiting; exec sleep 40",
+            "echo $$ > {0}/pid; : > {0}/waiting; exec sleep 300",
             home.display()
         );
         let script = format!(

@@ -4,7 +4,7 @@ use crate::world::World;
 
 #[test]
 fn a_dry_run_on_every_named_host() {
-    let world = World::new();
+    let world = World::lasting();
     world.user_settings("{\n  \"limits\": { \"memory\": \"2GiB\" },\n}\n");
     world.project_settings("{ \"secrets\": { \"hide\": [\"../src\"] } }\n");
     for host in HostFacts::NAMED {
@@ -23,7 +23,7 @@ fn a_dry_run_on_every_named_host() {
 
 #[test]
 fn details_list_mounts_rules_and_names() {
-    let world = World::new();
+    let world = World::lasting();
 
     let ran = world.run(&["explain", "--plan", "-v", "--host-facts", "linux-6.18"]);
 

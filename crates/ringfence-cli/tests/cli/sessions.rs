@@ -10,7 +10,8 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::stage::{
-    PATIENCE, Stage, assert_gone, for_each_user, odd_time, wait_for_argument, with_argument,
+    PATIENCE, Stage, assert_gone, for_each_user, odd_time, wait_for_argument, wait_until,
+    with_argument,
 };
 
 #[test]
@@ -33,7 +34,7 @@ fn sessions_are_listed_and_ended_by_name() {
             assert_eq!(sessions[0]["state"], "live");
             assert!(sessions[0]["command"].as_str().unwrap().contains(&odd));
             assert_eq!(sessions[0]["project"], "[PROJECT]");
-            wait_for_argument(&odd);
+            wait_until("both sleep", || with_argument(&odd).len() >= 2);
             let listed = stage.list();
             assert!(listed[0]["processes"].as_u64().unwrap() >= 3, "{listed:?}");
             assert!(listed[0]["memory"].as_u64().unwrap() > 4096, "{listed:?}");
@@ -75,7 +76,8 @@ fn what_lingers_stays_until_it_is_ended() {
             assert!(ran.errors.contains("sessions kill web"), "{}", ran.errors);
             let sessions = stage.wait_for_sessions(&["web"]);
             assert_eq!(sessions[0]["linger"], true);
-            assert!(!with_argument(&odd).is_empty());
+            // The shell may be over before what it started has become its program.
+            wait_for_argument(&odd);
             stage.done(&["sessions", "kill", "web"]);
             assert_gone(&odd);
             stage.wait_for_sessions(&[]);
@@ -242,11 +244,7 @@ fn leftovers_are_known_by_more_than_their_names() {
 impl Stage {
     /// Names that were made from the command `sleep`: whatever they are.
     fn names(&self, count: usize) -> Vec<&'static str> {
-        let start = Instant::now();
-        while self.records() < count {
-            assert!(start.elapsed() < PATIENCE);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("they are written down", || self.records() >= count);
         let sessions = self.list();
         sessions
             .iter()
@@ -262,9 +260,10 @@ impl Stage {
 #[test]
 fn a_registry_that_others_could_write_is_not_used() {
     for_each_user(|stage| {
-        stage.done(&["run", "--", "sleep", "0.3"]);
+        // What is over soon is not written down; on a busy machine that is not so soon.
+        stage.done(&["run", "--", "sleep", "2"]);
         fs::set_permissions(stage.registry(), fs::Permissions::from_mode(0o777)).unwrap();
-        let ran = stage.done(&["run", "--", "sleep", "0.3"]);
+        let ran = stage.done(&["run", "--", "sleep", "2"]);
         assert!(
             ran.errors.contains("that nobody else can enter"),
             "{}",
@@ -326,8 +325,8 @@ fn killing_or_stopping_the_first_process_frees_nobody() {
             &["--engine", "landlock", "--on-gap", "report"],
         ] {
             for (attack, status) in [
-                ("kill -9 $PPID; sleep 5", 137),
-                ("kill -STOP $PPID; sleep 0.1; kill -9 $PPID; sleep 5", 137),
+                ("kill -9 $PPID; sleep 600", 137),
+                ("kill -STOP $PPID; sleep 0.1; kill -9 $PPID; sleep 600", 137),
             ] {
                 let odd = odd_time();
                 let script = format!(
@@ -339,7 +338,7 @@ fn killing_or_stopping_the_first_process_frees_nobody() {
                 let start = Instant::now();
                 let ran = stage.run(&arguments);
                 assert_eq!(ran.code, Some(status), "{flags:?} {attack}: {}", ran.errors);
-                assert!(start.elapsed() < Duration::from_secs(4));
+                assert!(start.elapsed() < PATIENCE, "it was waited for");
                 assert_gone(&odd);
             }
         }
@@ -353,39 +352,34 @@ fn a_supervisor_that_is_asked_to_end_does() {
         for flags in [&["--preset", "agent"][..], &["--preset", "track"]] {
             for signal in [Signal::TERM, Signal::HUP] {
                 let odd = odd_time();
-                let script = format!("trap '' TERM HUP INT; setsid sleep {odd} & sleep {odd}");
-                let mut arguments = vec!["run"];
-                arguments.extend(flags);
-                arguments.extend(["--", "sh", "-c", &script]);
-                let mut supervisor = stage.start(&arguments);
-                wait_for_argument(&odd);
-                let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
-                rustix::process::kill_process(pid, Signal::INT).unwrap();
-                std::thread::sleep(Duration::from_millis(100));
-                assert_eq!(
-                    supervisor.try_wait().unwrap(),
-                    None,
-                    "it was only interrupted"
-                );
-                let start = Instant::now();
-                rustix::process::kill_process(pid, signal).unwrap();
-                let status = supervisor.wait().unwrap();
-                assert_eq!(status.code(), Some(128 + signal.as_raw()));
-                assert_gone(&odd);
-                assert!(
-                    start.elapsed() < Duration::from_secs(3),
-                    "{:?}",
-                    start.elapsed()
-                );
+                let deaf = format!("trap '' TERM HUP INT; setsid sleep {odd} & sleep {odd}");
+                let ended = |script: &str, flags: &[&str], interrupted: bool| {
+                    let words = [&["run"], flags, &["--", "sh", "-c", script]].concat();
+                    let mut supervisor = stage.start(&words);
+                    wait_for_argument(&odd);
+                    let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+                    if interrupted {
+                        rustix::process::kill_process(pid, Signal::INT).unwrap();
+                        std::thread::sleep(Duration::from_millis(100));
+                        let ended = supervisor.try_wait().unwrap();
+                        assert_eq!(ended, None, "it was only interrupted");
+                    }
+                    let start = Instant::now();
+                    rustix::process::kill_process(pid, signal).unwrap();
+                    let status = supervisor.wait().unwrap();
+                    assert_eq!(status.code(), Some(128 + signal.as_raw()));
+                    let took = start.elapsed();
+                    assert_gone(&odd);
+                    took
+                };
+                // What is not waited out every time is not waited out at all: a machine that is busy
+                // otherwise gets another try.
+                let mut tries = (0..5).map(|_| ended(&deaf, flags, true));
+                assert!(tries.any(|took| took < Duration::from_secs(3)));
                 // One that does as it is asked is not waited for.
-                let script = format!("exec sleep {odd}");
-                let mut polite = stage.start(&["run", "--", "sh", "-c", &script]);
-                wait_for_argument(&odd);
-                let pid = Pid::from_raw(i32::try_from(polite.id()).unwrap()).unwrap();
-                let start = Instant::now();
-                rustix::process::kill_process(pid, signal).unwrap();
-                assert_eq!(polite.wait().unwrap().code(), Some(128 + signal.as_raw()));
-                assert!(start.elapsed() < Duration::from_secs(1));
+                let polite = format!("exec sleep {odd}");
+                let mut tries = (0..5).map(|_| ended(&polite, &[], false));
+                assert!(tries.any(|took| took < Duration::from_secs(1)));
             }
         }
     });

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::stage::{Stage, for_each_user};
+use crate::stage::{Stage, for_each_user, wait_until};
 
 #[test]
 fn a_limit_that_ends_a_command_is_named() {
@@ -244,11 +244,9 @@ fn a_denial_is_written_down_when_it_happens() {
             let fixes = denials.map(|line| line["fix"].as_str().unwrap().to_owned());
             fixes.collect::<Vec<String>>()
         };
-        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while denied() != ["--allow-protected .vscode", "--allow-protected .idea"] {
-            assert!(std::time::Instant::now() < patience, "{:?}", denied());
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        wait_until("both are written down", || {
+            denied() == ["--allow-protected .vscode", "--allow-protected .idea"]
+        });
         // Whoever kills the supervisor does not take the trail away.
         child.kill().unwrap();
         child.wait().unwrap();

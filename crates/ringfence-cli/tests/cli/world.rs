@@ -28,6 +28,26 @@ impl World {
         Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
+    /// Not below a temporary directory, wherever this is built: a session has its own of those, and the plan
+    /// for a home that lies in one is another.
+    pub(crate) fn lasting() -> Self {
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let temporary = |path: &Path| {
+            let path = fs::canonicalize(path).unwrap_or_default();
+            ["/tmp", "/var/tmp", "/dev/shm"]
+                .iter()
+                .any(|place| path.starts_with(place))
+        };
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let others = [Some(PathBuf::from("/var/lib")), home];
+        let mut others = others.into_iter().flatten();
+        let other = others.find(|place| {
+            let made = || tempfile::tempdir_in(place).is_ok();
+            temporary(built) && !temporary(place) && made()
+        });
+        Self::below(other.as_deref().unwrap_or(built))
+    }
+
     /// In a directory that every user may enter.
     pub(crate) fn public() -> Self {
         Self::below(Path::new("/tmp"))

@@ -274,8 +274,9 @@ fn it_can_be_ended_while_somebody_is_asked() {
             let world = World::new(who);
             let yes = answering(&world, "once");
             let alive = world.project().join("alive");
+            // It answers only after a while in which whoever asks was never gone.
             let line = format!(
-                "kill -TERM $PPID; sleep 0.5; kill -0 $PPID 2>/dev/null && : > {}; {yes}",
+                "kill -TERM $PPID; for i in $(seq 300); do kill -0 $PPID 2>/dev/null || exit; sleep 0.1; done; : > {}; {yes}",
                 alive.display()
             );
             let ran = touch(&world, around, &["--approve-cmd", &line]);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ringfence_sys::terminal::{self, Pty, Size};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::termios::{Termios, tcgetattr};
+use rustix::termios::{LocalModes, Termios, tcgetattr};
 
 /// Longer than anything here takes, on a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -111,10 +111,15 @@ impl World {
 
     /// `ringfence` with arguments, on a terminal that controls it.
     pub(crate) fn ringfence(&self, arguments: &[&str]) -> Terminal {
+        self.ringfence_typed_ahead("", arguments)
+    }
+
+    /// The same where somebody has typed something before.
+    pub(crate) fn ringfence_typed_ahead(&self, keys: &str, arguments: &[&str]) -> Terminal {
         let program = self.program();
         let mut words = vec![program.to_str().unwrap()];
         words.extend(arguments);
-        Terminal::with(self, Control::Terminal, &words)
+        Terminal::typed_ahead(self, Control::Terminal, keys, &words)
     }
 
     /// An ordinary shell outside, on a terminal, in which `rf` is the program.
@@ -146,10 +151,16 @@ pub(crate) struct Terminal {
     slave: OwnedFd,
     child: Child,
     shown: Vec<u8>,
+    modes_before: String,
 }
 
 impl Terminal {
     pub(crate) fn with(world: &World, control: Control, words: &[&str]) -> Self {
+        Self::typed_ahead(world, control, "", words)
+    }
+
+    /// The same where somebody has typed something before anything was started.
+    pub(crate) fn typed_ahead(world: &World, control: Control, keys: &str, words: &[&str]) -> Self {
         let Pty { master, slave } = terminal::open_pty().unwrap();
         terminal::set_size(
             &master,
@@ -167,11 +178,16 @@ impl Terminal {
         command.arg("--wait").args(words);
         let stream = || Stdio::from(slave.try_clone().unwrap());
         command.stdin(stream()).stdout(stream()).stderr(stream());
+        let mut screen = File::from(master);
+        screen.write_all(keys.as_bytes()).unwrap();
+        // Whoever is started may change them before anybody else gets to look.
+        let modes_before = modes(&slave);
         Self {
             child: command.spawn().unwrap(),
-            screen: File::from(master),
+            screen,
             slave,
             shown: Vec::new(),
+            modes_before,
         }
     }
 
@@ -213,13 +229,18 @@ impl Terminal {
     /// Waits until something is shown, and returns all that was shown until then.
     #[track_caller]
     pub(crate) fn expect(&mut self, wanted: &str) -> String {
+        String::from_utf8_lossy(&self.expect_bytes(wanted)).into_owned()
+    }
+
+    /// The same, byte for byte.
+    #[track_caller]
+    pub(crate) fn expect_bytes(&mut self, wanted: &str) -> Vec<u8> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let found = find(&self.shown, wanted.as_bytes());
             if let Some(at) = found {
                 let rest = self.shown.split_off(at + wanted.len());
-                let shown = std::mem::replace(&mut self.shown, rest);
-                return String::from_utf8_lossy(&shown).into_owned();
+                return std::mem::replace(&mut self.shown, rest);
             }
             let shown = self.last_shown();
             assert!(
@@ -245,16 +266,40 @@ impl Terminal {
         terminal::set_size(&self.screen, Size { rows, columns }).unwrap();
     }
 
+    /// Types a line, again and again, until something is shown: for whoever may not be there yet to read.
+    #[track_caller]
+    pub(crate) fn line_until(&mut self, line: &str, wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while find(&self.shown, wanted.as_bytes()).is_none() {
+            assert!(Instant::now() < deadline, "expected {wanted:?}");
+            self.line(line);
+            let look = Instant::now();
+            while look.elapsed() < Duration::from_millis(500)
+                && find(&self.shown, wanted.as_bytes()).is_none()
+            {
+                self.read(Duration::from_millis(50));
+            }
+        }
+        self.expect(wanted);
+    }
+
     /// The modes of the terminal, in words that can be compared.
     pub(crate) fn modes(&self) -> String {
-        let Termios {
-            input_modes,
-            output_modes,
-            control_modes,
-            local_modes,
-            ..
-        } = tcgetattr(&self.slave).unwrap();
-        format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?}")
+        modes(&self.slave)
+    }
+
+    /// Those that it had before anything was started on it.
+    pub(crate) fn modes_before(&self) -> String {
+        self.modes_before.clone()
+    }
+
+    /// Waits until somebody takes every key as it is: ringfence, that is, and no shell.
+    #[track_caller]
+    pub(crate) fn wait_until_taken(&self) {
+        until("the terminal is taken", PATIENCE, || {
+            let modes = tcgetattr(&self.slave).unwrap().local_modes;
+            !modes.intersects(LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHO)
+        });
     }
 
     /// What was typed and nobody has read.
@@ -331,6 +376,17 @@ impl Drop for Terminal {
     }
 }
 
+fn modes(terminal: &OwnedFd) -> String {
+    let Termios {
+        input_modes,
+        output_modes,
+        control_modes,
+        local_modes,
+        ..
+    } = tcgetattr(terminal).unwrap();
+    format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?}")
+}
+
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|part| part == wanted)
 }
@@ -400,6 +456,30 @@ pub(crate) fn has(program: &str) -> bool {
         assert!(!promised.split(',').any(|each| each == program));
     }
     found
+}
+
+/// The processes that sleep for this long: those that have become `sleep` already.
+pub(crate) fn sleepers(mark: &str) -> Vec<u32> {
+    processes_of(&["sleep", mark])
+}
+
+/// The processes with exactly these arguments.
+pub(crate) fn processes_of(words: &[&str]) -> Vec<u32> {
+    let wanted = words.join("\0") + "\0";
+    let entries = fs::read_dir("/proc").unwrap();
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|process: &u32| {
+            let line = fs::read(format!("/proc/{process}/cmdline"));
+            line.is_ok_and(|line| line == wanted.as_bytes())
+        })
+        .collect()
+}
+
+/// Whether a process is stopped.
+pub(crate) fn is_stopped(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.contains("State:\tT")
 }
 
 /// The processes whose arguments hold a text.

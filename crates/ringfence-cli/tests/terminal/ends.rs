@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::driver::{Control, Terminal, for_each_user, processes_with, until};
+use crate::driver::{Control, PATIENCE, Terminal, for_each_user, processes_with, sleepers, until};
 
 /// A number that no other process has in its arguments.
 pub(crate) fn mark() -> String {
@@ -17,7 +17,7 @@ fn a_killed_command_leaves_the_terminal_as_it_was() {
     for_each_user(|world| {
         let script = "stty raw -echo -isig; printf '\\033[?1049h'; kill -9 $$";
         let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
-        let before = terminal.modes();
+        let before = terminal.modes_before();
         assert_eq!(terminal.end(), 137);
         assert_eq!(terminal.modes(), before);
     });
@@ -31,7 +31,7 @@ fn a_supervisor_that_is_told_to_end_does_so() {
             // Like an interactive shell, it does not end by being asked to.
             let script = format!("trap '' TERM HUP; echo rea''dy; sleep {mark}; sleep {mark}");
             let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", &script]);
-            let before = terminal.modes();
+            let before = terminal.modes_before();
             terminal.expect("ready");
             let told = Instant::now();
             let all = world
@@ -44,7 +44,7 @@ fn a_supervisor_that_is_told_to_end_does_so() {
                 ])
                 .status();
             assert!(all.unwrap().success());
-            terminal.end_unread(Duration::from_secs(10));
+            terminal.end_unread(PATIENCE);
             assert!(
                 told.elapsed() > Duration::from_millis(500),
                 "it had its chance"
@@ -63,9 +63,9 @@ fn nothing_survives_a_terminal_that_is_closed() {
             format!("trap '' HUP; sleep {mark} & setsid sleep {mark} & echo rea''dy; wait");
         let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", &script]);
         terminal.expect("ready");
-        assert!(processes_with(&mark) > 1);
+        until("both sleep", PATIENCE, || sleepers(&mark).len() == 2);
         terminal.hang_up();
-        until("everything is gone", Duration::from_secs(10), || {
+        until("everything is gone", PATIENCE, || {
             processes_with(&mark) == 0
         });
     });
@@ -79,10 +79,10 @@ fn a_reader_who_does_not_read_keeps_nobody_alive() {
         let wall = [
             "run", "--tty", "--limit", "wall=1", "--", "sh", "-c", &script,
         ];
-        let mut terminal = world.ringfence(&wall);
         let started = Instant::now();
+        let mut terminal = world.ringfence(&wall);
         // Nothing is read, so everything between it and us is full.
-        let status = terminal.end_unread(Duration::from_secs(20));
+        let status = terminal.end_unread(PATIENCE);
         assert_eq!(status.code(), Some(124));
         assert!(started.elapsed() > Duration::from_secs(1));
         assert_eq!(processes_with(&mark), 0);
@@ -98,8 +98,8 @@ fn the_same_on_a_terminal_of_somebody_else() {
         words.extend(wall);
         // Not the one that controls its jobs; and a plain user may not even open it again.
         let mut terminal = Terminal::with(world, Control::Borrowed, &words);
-        let before = terminal.modes();
-        let status = terminal.end_unread(Duration::from_secs(20));
+        let before = terminal.modes_before();
+        let status = terminal.end_unread(PATIENCE);
         assert_eq!(status.code(), Some(124));
         assert_eq!(terminal.modes(), before);
     });
@@ -143,9 +143,9 @@ fn output_right_before_the_end_is_shown() {
                 "seq 1 3000; printf la''st",
             ]);
             assert_eq!(terminal.end(), 0);
-            let shown = terminal.rest(Duration::from_millis(50));
-            let shown = String::from_utf8_lossy(&shown).into_owned();
-            assert!(shown.ends_with("3000\r\nlast"), "{shown:?}");
+            // The kernel passes on what was written in its own time.
+            terminal.expect("3000\r\nlast");
+            assert_eq!(terminal.rest(Duration::from_millis(50)), b"");
         }
     });
 }
@@ -155,15 +155,19 @@ fn what_the_terminal_answers_late_is_not_left_for_the_shell() {
     for_each_user(|world| {
         // It asks where the cursor is, and is gone before the answer comes.
         let script = "printf '\\033[6n'; exit 4";
-        let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
-        terminal.expect("\x1b[6n");
-        std::thread::sleep(Duration::from_millis(50));
-        terminal.keys("\x1b[24;80R");
-        // What it is asked after that is answered in its turn.
-        terminal.expect("\x1b[5n");
-        terminal.keys("\x1b[0n");
-        assert_eq!(terminal.end(), 4);
-        assert_eq!(terminal.left_over(), 0);
+        let left_over = |_| {
+            let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
+            terminal.expect("\x1b[6n");
+            std::thread::sleep(Duration::from_millis(50));
+            terminal.keys("\x1b[24;80R");
+            // What it is asked after that is answered in its turn.
+            terminal.expect("\x1b[5n");
+            terminal.keys("\x1b[0n");
+            assert_eq!(terminal.end(), 4);
+            terminal.left_over()
+        };
+        // A terminal is waited for, and not for long: on a busy machine we may be too late ourselves.
+        assert!((0..5).map(left_over).any(|left| left == 0));
         // One that never answers is not waited for.
         let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
         assert_eq!(terminal.end(), 4);
@@ -177,9 +181,7 @@ fn what_a_killed_program_did_to_the_screen_is_undone() {
         let script = "printf '\\033[?1049h\\033[?1003h\\033[?2004h\\033[?25l\\033[31mtext\\033]0;half'; kill -9 $$";
         let mut terminal = world.ringfence(&["run", "--tty", "--", "sh", "-c", script]);
         assert_eq!(terminal.end(), 137);
-        let shown = terminal.rest(Duration::from_millis(50));
-        let shown = String::from_utf8_lossy(&shown).into_owned();
-        let undone = "half\x18\x1b[?1049l\x1b[?1003l\x1b[?2004l\x1b[?25h\x1b[m";
-        assert!(shown.ends_with(undone), "{shown:?}");
+        terminal.expect("half\x18\x1b[?1049l\x1b[?1003l\x1b[?2004l\x1b[?25h\x1b[m");
+        assert_eq!(terminal.rest(Duration::from_millis(50)), b"");
     });
 }

@@ -1,6 +1,7 @@
 //! Keys, jobs, sizes: what a shell does on a terminal.
 
-use crate::driver::{Terminal, for_each_user};
+use crate::driver::{PATIENCE, Terminal, for_each_user, is_stopped, processes_of, sleepers, until};
+use crate::ends::mark;
 
 /// A confined bash without anybody's start-up files.
 fn inside(terminal: &mut Terminal) {
@@ -49,28 +50,29 @@ fn a_new_size_is_told_inside() {
 fn keys_reach_the_foreground_job_inside() {
     for_each_user(|world| {
         let mut terminal = world.ringfence(&["shell"]);
-        let before = terminal.modes();
+        let before = terminal.modes_before();
         inside(&mut terminal);
         assert_ne!(terminal.modes(), before, "every byte must come through");
-        // Ctrl-C
-        terminal.line("sleep 1000; echo st=$?");
-        terminal.expect("sleep 1000");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // Ctrl-C, once the job is in the foreground: before it becomes its program it makes sure of that.
+        let (first, second) = (mark(), mark());
+        terminal.line(&format!("sleep {first}; echo st=$?"));
+        until("it sleeps", PATIENCE, || sleepers(&first).len() == 1);
         terminal.keys("\x03");
         terminal.expect("inside> ");
         terminal.line("echo st=$?");
         terminal.expect("st=130");
         // Ctrl-Z, jobs, fg, Ctrl-\
-        terminal.line("sleep 2000");
-        terminal.expect("sleep 2000");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        terminal.line(&format!("sleep {second}"));
+        until("it sleeps", PATIENCE, || sleepers(&second).len() == 1);
         terminal.keys("\x1a");
         terminal.expect("Stopped");
         terminal.line("jobs -l");
         terminal.expect("Stopped");
+        // A shell gives the foreground to a job before it continues it.
+        let sleeper = sleepers(&second)[0];
+        until("it is stopped", PATIENCE, || is_stopped(sleeper));
         terminal.line("fg");
-        terminal.expect("sleep 2000");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        until("it goes on", PATIENCE, || !is_stopped(sleeper));
         terminal.keys("\x1c");
         terminal.expect("Quit");
         // Ctrl-D
@@ -86,8 +88,11 @@ fn a_command_is_suspended_with_ringfence_and_continued() {
     for_each_user(|world| {
         let mut terminal = world.shell();
         let before = terminal.modes();
-        terminal.line("rf run --tty -- sh -c 'echo rea''dy; read x; echo got=$x; exit 3'");
+        let mark = mark();
+        let script = "echo ready; read x; echo got=$x; exit 3";
+        terminal.line(&format!("rf run --tty -- sh -c '{script}' {mark}"));
         terminal.expect("ready\r\n");
+        let command = processes_of(&["sh", "-c", script, &mark])[0];
         terminal.keys("\x1a");
         terminal.expect("Stopped");
         terminal.expect("outside> ");
@@ -98,14 +103,16 @@ fn a_command_is_suspended_with_ringfence_and_continued() {
         for _ in 0..3 {
             terminal.line("fg");
             terminal.expect("ringfence run");
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            terminal.wait_until_taken();
+            // Whoever is continued forgets that it was asked to stop while it did not run.
+            until("it goes on", PATIENCE, || !is_stopped(command));
             terminal.keys("\x1a");
             terminal.expect("Stopped");
             terminal.expect("outside> ");
         }
         terminal.resize(50, 90);
         terminal.line("fg");
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        terminal.wait_until_taken();
         terminal.line("typed");
         terminal.expect("got=typed");
         terminal.expect("outside> ");
@@ -127,6 +134,7 @@ fn a_shell_that_stops_itself_comes_back_with_the_size_of_now() {
         terminal.expect("outside> ");
         terminal.resize(33, 77);
         terminal.line("fg");
+        terminal.wait_until_taken();
         terminal.line("stty size");
         terminal.expect("33 77");
         terminal.line("exit");
@@ -157,7 +165,7 @@ fn it_is_stopped_and_continued_by_signals_too() {
             terminal.expect("outside> ");
             assert_eq!(terminal.modes(), before, "{signal}");
             terminal.line("fg");
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            terminal.wait_until_taken();
             terminal.line("typed");
             terminal.expect("got=typed");
             terminal.expect("outside> ");
@@ -182,13 +190,13 @@ fn in_the_background_it_waits_for_its_turn() {
         let before = terminal.modes();
         terminal.line("rf run --tty -- sh -c 'read x; echo got=$x' &");
         terminal.expect("outside> ");
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        terminal.line("jobs");
-        terminal.expect("Stopped");
-        terminal.expect("outside> ");
+        until("it waits for its turn", PATIENCE, || {
+            terminal.line("jobs");
+            terminal.expect("outside> ").contains("Stopped")
+        });
         assert_eq!(terminal.modes(), before, "the terminal is not its own yet");
         terminal.line("fg");
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        terminal.wait_until_taken();
         terminal.line("typed");
         terminal.expect("got=typed");
     });
@@ -206,7 +214,7 @@ fn every_engine_has_terminals() {
             flags.extend(["--", "sh", "-c"]);
             flags.push("tty; echo di''rect >/dev/tty; stty size; read x; echo got=$x; exec cat");
             let mut terminal = world.ringfence(&flags);
-            let before = terminal.modes();
+            let before = terminal.modes_before();
             terminal.expect("/dev/pts/");
             terminal.expect("direct");
             terminal.expect("24 80");

@@ -1,7 +1,5 @@
 //! Programs that draw on the whole screen.
 
-use std::time::Duration;
-
 use crate::driver::{for_each_user, has};
 
 #[test]
@@ -77,7 +75,7 @@ fn htop_draws_and_leaves() {
     }
     for_each_user(|world| {
         let mut terminal = world.ringfence(&["run", "--tty", "--", "htop"]);
-        let before = terminal.modes();
+        let before = terminal.modes_before();
         terminal.expect("\x1b[?1049h");
         terminal.expect("Load average");
         terminal.keys("q");
@@ -93,16 +91,14 @@ fn tmux_opens_terminals_inside() {
     }
     for_each_user(|world| {
         let mut terminal = world.ringfence(&["run", "--tty", "--", "tmux", "-f", "/dev/null"]);
-        let before = terminal.modes();
+        let before = terminal.modes_before();
         // Its own line at the bottom.
         terminal.expect("[0] 0:");
         terminal.line("echo in''side $(tty)");
         terminal.expect("inside /dev/pts/1");
         // A second window: another terminal.
         terminal.keys("\x02c");
-        std::thread::sleep(Duration::from_millis(300));
-        terminal.line("echo sec''ond $(tty)");
-        terminal.expect("second /dev/pts/2");
+        terminal.line_until("echo sec''ond $(tty)", "second /dev/pts/2");
         terminal.line("tmux kill-server");
         terminal.end();
         assert_eq!(terminal.modes(), before);

@@ -10,6 +10,10 @@ const ASK: [&str; 5] = ["run", "--thread", "t", "--request-write", "../outside"]
 const WRITE: [&str; 4] = ["--", "/bin/sh", "-c", "touch ../outside/made"];
 
 fn ask(world: &World, more: &[&str]) -> Terminal {
+    ask_typed_ahead(world, "", more)
+}
+
+fn ask_typed_ahead(world: &World, keys: &str, more: &[&str]) -> Terminal {
     let outside = world.home().join("outside");
     fs::create_dir_all(&outside).unwrap();
     // Whoever the command runs as may write there, as far as the host is concerned.
@@ -17,7 +21,7 @@ fn ask(world: &World, more: &[&str]) -> Terminal {
     let mut words = ASK.to_vec();
     words.extend(more);
     words.extend(WRITE);
-    world.ringfence(&words)
+    world.ringfence_typed_ahead(keys, &words)
 }
 
 fn made(world: &World) -> bool {
@@ -32,7 +36,7 @@ fn every_key_but_a_yes_is_a_no() {
     for_each_user(|world| {
         for key in ["d", "\r", "\u{1b}", "\u{3}"] {
             let mut terminal = ask(world, &[]);
-            let modes = terminal.modes();
+            let modes = terminal.modes_before();
             terminal.expect("(default: deny): ");
             terminal.keys(key);
             terminal.expect("denied");
@@ -124,8 +128,7 @@ fn a_sandbox_that_cannot_be_made_is_a_question() {
 #[test]
 fn what_was_typed_before_is_no_answer() {
     for_each_user(|world| {
-        let mut terminal = ask(world, &["--approve-timeout", "2"]);
-        terminal.keys("oooaaat");
+        let mut terminal = ask_typed_ahead(world, "oooaaat", &["--approve-timeout", "2"]);
         terminal.expect("(default: deny): ");
         assert_eq!(terminal.end(), 125);
         assert!(!made(world));
@@ -148,12 +151,11 @@ fn nothing_that_is_shown_can_draw_and_what_deceives_must_be_read() {
             assert!(line.trim_end().starts_with(['│', '└']), "{line:?}");
         }
         terminal.keys("oat");
+        for _ in 0..3 {
+            terminal.expect("\u{7}");
+        }
         let rest = terminal.rest(Duration::from_millis(300));
-        assert_eq!(
-            String::from_utf8_lossy(&rest).matches('\u{7}').count(),
-            3,
-            "{rest:?}"
-        );
+        assert_eq!(String::from_utf8_lossy(&rest), "");
         terminal.keys("k");
         terminal.expect("(default: deny): ");
         terminal.keys("o");
@@ -174,8 +176,7 @@ fn what_is_typed_at_the_question_never_reaches_the_command() {
             let mut words = vec!["run", "--request-write", "../outside"];
             words.extend(tty);
             words.extend(["--", "/bin/sh", "-c", script]);
-            let mut terminal = world.ringfence(&words);
-            terminal.keys("before\n");
+            let mut terminal = world.ringfence_typed_ahead("before\n", &words);
             terminal.expect("(default: deny): ");
             terminal.keys("xyzorm -rf everything\n");
             terminal.expect("allowed");

@@ -9,7 +9,7 @@
 //! - `resolver=DIR`: `/etc/resolv.conf` is a link into `/run`, as many distributions have it; copies go
 //!   to DIR.
 //! - `listen=A:P=KIND`: somebody listens: `http` answers with the request it got, `hello` speaks
-//!   first and says everything back, `quiet` only listens.
+//!   first and says everything back, `quiet` only listens, and hangs up when nothing more is said.
 //!
 //! What was asked and who came is written to OUTCOME as JSON when the command has ended; the exit
 //! status is the command's.
@@ -33,6 +33,13 @@ mod linux {
     use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
     use std::process::Command;
     use std::sync::{Arc, Mutex};
+    use std::time::{Duration, Instant};
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    /// How long connections may take to end when everybody has. Whoever left somebody behind does not
+    /// have all of it told.
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     /// What happened, as the test reads it.
     #[derive(Default)]
@@ -40,6 +47,8 @@ mod linux {
         asked: BTreeMap<String, u64>,
         came: BTreeMap<String, u64>,
         said: BTreeMap<String, String>,
+        /// Connections that are still served.
+        open: usize,
     }
 
     type Shared = Arc<Mutex<Outcome>>;
@@ -69,14 +78,23 @@ mod linux {
                 _ => {}
             }
         }
+        let mut doors = Vec::new();
         for spec in specs.iter().filter_map(|spec| spec.strip_prefix("listen=")) {
             let (address, kind) = spec.split_once('=').unwrap();
-            listen(address.to_owned(), kind.to_owned(), &outcome);
+            doors.push(Door::open(address.to_owned(), kind.to_owned(), &outcome));
         }
         serve_names(names, &outcome);
         let mut words = command.iter();
         let status = Command::new(words.next().unwrap()).args(words).status();
         let status = status.unwrap();
+        // Whoever came right before the end is let in, and whatever was said is heard.
+        for door in &doors {
+            door.let_in();
+        }
+        let start = Instant::now();
+        while outcome.lock().unwrap().open > 0 && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         std::fs::write(path, report(&outcome)).unwrap();
         std::process::exit(status.code().unwrap_or(99));
     }
@@ -116,21 +134,46 @@ mod linux {
         .to_string()
     }
 
-    fn listen(address: String, kind: String, outcome: &Shared) {
-        let listener = TcpListener::bind(&address).unwrap();
-        outcome.lock().unwrap().came.insert(address.clone(), 0);
-        let outcome = Arc::clone(outcome);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let stream = stream.unwrap();
-                *outcome
-                    .lock()
-                    .unwrap()
-                    .came
-                    .entry(address.clone())
-                    .or_default() += 1;
-                let (outcome, address, kind) =
-                    (Arc::clone(&outcome), address.clone(), kind.clone());
+    /// Somebody who listens.
+    struct Door {
+        listener: TcpListener,
+        address: String,
+        kind: String,
+        outcome: Shared,
+    }
+
+    impl Door {
+        fn open(address: String, kind: String, outcome: &Shared) -> Arc<Self> {
+            let listener = TcpListener::bind(&address).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            outcome.lock().unwrap().came.insert(address.clone(), 0);
+            let door = Arc::new(Self {
+                listener,
+                address,
+                kind,
+                outcome: Arc::clone(outcome),
+            });
+            let own = Arc::clone(&door);
+            std::thread::spawn(move || {
+                loop {
+                    let mut watched = [PollFd::new(&own.listener, PollFlags::IN)];
+                    // A signal that is caught is nothing to fail for.
+                    let _ = poll(&mut watched, None);
+                    own.let_in();
+                }
+            });
+            door
+        }
+
+        /// Counts and serves everybody who waits to be let in.
+        fn let_in(&self) {
+            // Held while somebody comes in, so that nobody is in and not counted.
+            let mut counted = self.outcome.lock().unwrap();
+            while let Ok((stream, _)) = self.listener.accept() {
+                *counted.came.entry(self.address.clone()).or_default() += 1;
+                counted.open += 1;
+                let (address, kind) = (self.address.clone(), self.kind.clone());
+                let outcome = Arc::clone(&self.outcome);
                 std::thread::spawn(move || {
                     // A client that goes away is nothing to fail for.
                     let _ = match kind.as_str() {
@@ -138,9 +181,10 @@ mod linux {
                         "hello" => hello(stream, &address, &outcome),
                         _ => quiet(stream, &address, &outcome),
                     };
+                    outcome.lock().unwrap().open -= 1;
                 });
             }
-        });
+        }
     }
 
     fn heard(bytes: &[u8], address: &str, outcome: &Shared) {
@@ -157,6 +201,8 @@ mod linux {
                 return Ok(());
             }
             heard(&bytes[..count], address, outcome);
+            // Whoever has said all there is need not wait for an answer that never comes.
+            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
         }
     }
 

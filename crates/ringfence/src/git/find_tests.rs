@@ -220,7 +220,8 @@ fn hostile_files_end_quickly() {
     world.write("p/d/.git", &"gitdir: x".repeat(100_000));
     let started = std::time::Instant::now();
     let found = world.find("p");
-    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    // What hangs, hangs for ever.
+    assert!(started.elapsed() < std::time::Duration::from_mins(1));
     for repository in found.iter().filter(|found| found.shape == Shape::Pointer) {
         assert_eq!(repository.git_dirs, []);
     }

@@ -4,13 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use ringfence::core::plan::{Bwrap, Engine, EngineChoice, Step};
 use ringfence::core::settings::{Preset, SettingPath};
 use ringfence::launch::{Cause, Command, LaunchError, prepare, system_bwrap};
 
-use crate::world::{World, also_as_plain_user, flag};
+use crate::world::{World, also_as_plain_user, flag, wait_until};
 
 type Case = (&'static str, fn());
 
@@ -365,17 +364,6 @@ fn runs(argument: &str) -> bool {
         })
 }
 
-fn within(patience: Duration, mut so: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < patience {
-        if so() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
-}
-
 fn nothing_survives_the_supervisor() {
     let mark = format!("98765.{}", std::process::id());
     let run = format!("(setsid sleep {mark} &) ; sleep {mark}");
@@ -386,18 +374,12 @@ fn nothing_survives_the_supervisor() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(
-        within(Duration::from_secs(10), || runs(&mark)),
-        "it never ran"
-    );
+    wait_until("it runs", || runs(&mark));
 
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
 
-    assert!(
-        within(Duration::from_secs(5), || !runs(&mark)),
-        "something survived"
-    );
+    wait_until("nothing survives", || !runs(&mark));
 }
 
 fn dropping_ends_the_session() {
@@ -416,10 +398,7 @@ fn dropping_ends_the_session() {
     };
     let running = prepare(&policy, &plan, &command, world.options).unwrap();
     let running = running.spawn().unwrap();
-    assert!(
-        within(Duration::from_secs(10), || runs(&mark)),
-        "it never ran"
-    );
+    wait_until("it runs", || runs(&mark));
 
     drop(running);
 

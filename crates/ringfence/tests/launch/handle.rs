@@ -1,11 +1,9 @@
 //! What becomes of a session whose handle is dropped.
 
-use std::time::{Duration, Instant};
-
 use ringfence::core::settings::Preset;
 use ringfence::launch::{Command, prepare};
 
-use crate::world::{World, also_as_plain_user};
+use crate::world::{World, also_as_plain_user, wait_until};
 
 /// Processes with this argument.
 fn with_argument(word: &str) -> usize {
@@ -37,11 +35,7 @@ fn a_session_outlives_no_handle() {
         };
         let prepared = prepare(&policy, &plan, &command, world.options.clone()).unwrap();
         let running = prepared.spawn().unwrap();
-        let start = Instant::now();
-        while with_argument(&odd) < 2 {
-            assert!(start.elapsed() < Duration::from_secs(20));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("both sleep", || with_argument(&odd) >= 2);
         drop(running);
         assert_eq!(with_argument(&odd), 0, "{preset:?}");
     }

@@ -129,6 +129,23 @@ impl World {
     }
 }
 
+/// Waits until something holds that is sure to come, for as long as it may take on a busy machine.
+#[allow(
+    dead_code,
+    reason = "several test programs share it, and not all of them wait"
+)]
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(
+            start.elapsed().as_secs() < 60,
+            "it never came to this: {what}"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 pub(crate) fn look(path: &Path) -> Seen {
     let canonical = match std::fs::canonicalize(path) {
         Ok(canonical) => canonical,

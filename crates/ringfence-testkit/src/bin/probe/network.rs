@@ -59,7 +59,7 @@ fn tcp(address: &str) -> Answer {
 /// `\\xNN` are what they are elsewhere.
 fn talk(address: &str, words: Arguments<'_>) -> Answer {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(3)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let mut heard = Vec::new();
     for (index, _) in words.iter().enumerate() {
         if let Err(error) = stream.write_all(&unescaped(text(words, index))) {
@@ -83,8 +83,8 @@ fn talk(address: &str, words: Arguments<'_>) -> Answer {
             if !last {
                 break;
             }
-            // Whoever has more to say does so soon.
-            stream.set_read_timeout(Some(Duration::from_millis(300)))?;
+            // Whoever has more to say does so soon, even on a busy machine.
+            stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         }
     }
     Ok(Some(String::from_utf8_lossy(&heard).into_owned()))

@@ -14,7 +14,7 @@ use super::causes::{CgroupTrouble, missing};
 use crate::track::group::{NoSite, SessionGroup, Site};
 
 /// The controllers that a limit can ask for.
-const WANTED: [&str; 2] = ["memory", "pids"];
+pub(super) const WANTED: [&str; 2] = ["memory", "pids"];
 
 /// What a session's cgroup could do.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -331,9 +331,12 @@ fn release() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::track::group::Site;
 
     #[test]
     fn quick_facts_cost_no_launch_anything_that_could_be_noticed() {
@@ -344,8 +347,10 @@ mod tests {
             assert_eq!(facts.os, Os::Linux);
             start.elapsed()
         };
-        let best = (0..100).map(|_| once()).min().unwrap();
-        assert!(best < ENOUGH, "{best:?}");
+        let best = || (0..100).map(|_| once()).min().unwrap();
+        // The best of many is what it costs; a machine that is busy throughout gets another try.
+        let mut tries = (0..50).map(|_| best());
+        assert!(tries.any(|best| best < ENOUGH), "{:?}", best());
     }
 
     #[test]
@@ -366,20 +371,24 @@ mod tests {
 
     #[test]
     fn probing_leaves_no_cgroup_behind() {
-        let left = || {
-            let trees = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-            let entries = trees.iter().filter_map(|tree| std::fs::read_dir(tree).ok());
-            let names = entries.flatten().flatten().map(|entry| entry.file_name());
-            names
-                .filter(|name| name.to_string_lossy().starts_with("ringfence-probe-"))
-                .count()
+        let Ok(site) = Site::find(&cgroup::WANTED) else {
+            return;
         };
+        let groups = || {
+            let entries = std::fs::read_dir(site.path()).unwrap().flatten();
+            let names = entries.map(|entry| entry.path());
+            names
+                .filter(|path| path.is_dir())
+                .collect::<BTreeSet<PathBuf>>()
+        };
+        let before = groups();
         let tried = cgroup::try_out();
-        // Another test may be probing at this moment; what it makes goes as fast.
-        let patience = Instant::now() + Duration::from_secs(5);
-        while left() > 0 && Instant::now() < patience {
+        // Other tests make groups, too, at this very moment; theirs go as well, in their time.
+        let new: Vec<PathBuf> = groups().difference(&before).cloned().collect();
+        let patience = Instant::now() + Duration::from_mins(1);
+        while new.iter().any(|group| group.is_dir()) {
+            assert!(Instant::now() < patience, "{tried:?}: {new:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(left(), 0, "{tried:?}");
     }
 }
