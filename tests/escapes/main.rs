@@ -58,6 +58,8 @@ mod links_and_renames;
 #[cfg(test)]
 mod machine_calls;
 #[cfg(test)]
+mod many_repositories;
+#[cfg(test)]
 mod metadata_write;
 #[cfg(test)]
 mod namespaces_and_mounts;
