@@ -33,6 +33,10 @@ pub struct Lookout {
     listed: RefCell<HashMap<OsString, Asked>>,
 }
 
+/// What a [`Lookout`] had seen at some time.
+#[derive(Debug)]
+pub(crate) struct Memory(HashMap<OsString, Seen>);
+
 /// How often a directory was asked about.
 #[derive(Debug)]
 enum Asked {
@@ -71,6 +75,17 @@ impl Lookout {
         let name = path.as_path().as_os_str().to_owned();
         seen.entry(name)
             .or_insert_with(|| Seen::At(path.clone(), found));
+    }
+
+    /// What was seen so far, to go back to.
+    pub(crate) fn memory(&self) -> Memory {
+        Memory(self.seen.borrow().clone())
+    }
+
+    /// Forgets what was seen since.
+    pub(crate) fn restore(&self, memory: Memory) {
+        *self.seen.borrow_mut() = memory.0;
+        self.listed.borrow_mut().clear();
     }
 
     /// From here on, answers as if there were a directory at this path and at every one above it

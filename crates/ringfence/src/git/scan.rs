@@ -145,12 +145,8 @@ impl Walk {
         if self.tree.nodes.len() >= MOST_DIRECTORIES {
             return Err(Incomplete::TooMany);
         }
-        self.tree.nodes.push(Node {
-            parent: parent.unwrap_or(u32::MAX),
-            name: name.to_vec(),
-            stamp: Stamp::default(),
-            what: What::Plain,
-        });
+        let parent = parent.unwrap_or(u32::MAX);
+        self.tree.push(parent, name, Stamp::default(), What::Plain);
         self.paths.push(path);
         Ok(index)
     }
@@ -341,12 +337,10 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
             *fresh = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
         }
     };
-    // Asked for last: finding out takes the standard library a dozen files.
-    let threads = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if paths.len() < WORTH_THREADS {
         1
     } else {
-        threads().min(4)
+        spare_processors().min(4)
     };
     if threads < 2 {
         ask(0, &tree.nodes, &mut fresh);
@@ -360,6 +354,19 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
         }
     });
     fresh
+}
+
+/// Processors beside the one on which repositories are read meanwhile.
+#[cfg(target_os = "linux")]
+fn spare_processors() -> usize {
+    // The standard library would read a dozen files about quotas first.
+    let all = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+    usize::try_from(all).unwrap_or_default().saturating_sub(1)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn spare_processors() -> usize {
+    std::thread::available_parallelism().map_or(0, |all| all.get() - 1)
 }
 
 fn now(root: &OwnedFd, path: &Path) -> Option<Stamp> {
