@@ -84,6 +84,8 @@ mod random_operations;
 #[cfg(test)]
 mod rings;
 #[cfg(test)]
+mod runs_later;
+#[cfg(test)]
 mod secret_read;
 #[cfg(test)]
 mod set_id;

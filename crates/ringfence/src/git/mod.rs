@@ -16,7 +16,7 @@ pub(crate) mod scan;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringfence_core::git::config::{self, Obeyed, Variable};
 use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
@@ -130,12 +130,13 @@ pub fn find_then<T>(
     let presumed = remembered.tree.as_ref().map(scan::presumed);
     let presumed = presumed.unwrap_or_default();
     if presumed.len() < WORTH_A_THREAD {
-        finder.all_within(&tree(search, remembered)?, &mut found);
+        let (places, _) = tree(search, remembered)?;
+        finder.all_within(&places, &mut found);
         return Ok(make(found));
     }
     let seen_before = lookout.memory();
     let (made, places) = std::thread::scope(|scope| {
-        let walk = scope.spawn(move || tree(search, remembered));
+        let walk = scope.spawn(move || tree(search, remembered).map(|(places, _)| places));
         let mut presumably = found.clone();
         finder.all_within(&presumed, &mut presumably);
         let made = make(presumably);
@@ -169,12 +170,25 @@ fn are_same(a: &[Place], b: &[Place]) -> bool {
 ///
 /// As [`find`].
 pub fn entries(search: &Search) -> Result<Vec<(AbsPath, Shape)>, Unsearchable> {
-    let places = tree(search, Remembered::of(search))?.into_iter();
-    let entries = places.filter_map(|place| {
+    entries_and(search, |_| false).map(|(entries, _)| entries)
+}
+
+/// A repository by its entry.
+type EntryOf = (AbsPath, Shape);
+
+/// The same, and the directories of the project that somebody looks for, by their paths in it.
+pub(crate) fn entries_and(
+    search: &Search,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<(Vec<EntryOf>, Vec<PathBuf>), Unsearchable> {
+    let (places, tree) = tree(search, Remembered::of(search))?;
+    let entries = places.into_iter().filter_map(|place| {
         let directory = search.project.below(&place.directory);
         entry_of(&directory, place.what)
     });
-    Ok(entries.collect())
+    let paths = tree.paths();
+    let directories = paths.iter().filter(|path| wanted(path));
+    Ok((entries.collect(), directories.map(Path::to_owned).collect()))
 }
 
 pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shape)> {
@@ -203,8 +217,8 @@ impl Remembered {
     }
 }
 
-/// The directories of the project in which something was found.
-fn tree(search: &Search, remembered: Remembered) -> Result<Vec<Place>, Unsearchable> {
+/// The directories of the project in which something was found, and all of them.
+fn tree(search: &Search, remembered: Remembered) -> Result<(Vec<Place>, Tree), Unsearchable> {
     let project = &search.project;
     let Remembered { memory, tree } = remembered;
     let (known, remembered) = (tree.as_ref().map_or(0, |tree| tree.nodes.len()), tree);
@@ -219,7 +233,7 @@ fn tree(search: &Search, remembered: Remembered) -> Result<Vec<Place>, Unsearcha
     if let Some(memory) = memory.filter(|_| worth) {
         memory.keep(project, &tree);
     }
-    Ok(places)
+    Ok((places, tree))
 }
 
 struct Finder<'a> {
