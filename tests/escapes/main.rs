@@ -82,6 +82,8 @@ mod protected_names;
 #[cfg(test)]
 mod random_operations;
 #[cfg(test)]
+mod rebuilt_ancestors;
+#[cfg(test)]
 mod rings;
 #[cfg(test)]
 mod runs_later;
