@@ -98,6 +98,8 @@ mod signals;
 #[cfg(test)]
 mod socket_families;
 #[cfg(test)]
+mod spellings;
+#[cfg(test)]
 mod strange_parent;
 #[cfg(test)]
 mod submounts;

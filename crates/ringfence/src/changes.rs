@@ -234,6 +234,8 @@ impl After<'_> {
             if listed.is_err() {
                 self.changes.complete = false;
             }
+            // Its directory is walked all the same.
+            let _ = looks.settle(&directory);
             // What lies in a repository is the repository's.
             if path.iter().all(|part| part != ".git") {
                 if holds_programs(&path) {

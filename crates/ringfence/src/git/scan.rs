@@ -201,7 +201,7 @@ impl Walk {
         let mut buffer = std::mem::take(&mut self.buffer);
         let listed = reading::list(&directory, &mut buffer, |name, kind| {
             found.take(name, kind);
-            if kind == Entry::Directory && name != b".git" {
+            if kind == Entry::Directory && !name.eq_ignore_ascii_case(b".git") {
                 names.push(name.to_vec());
             }
             if names.len() > MOST_DIRECTORIES {
@@ -211,6 +211,7 @@ impl Walk {
             }
         });
         self.buffer = buffer;
+        names.extend(found.settle(&directory));
         let what = found.what();
         if let Some(node) = self.tree.node_mut(index) {
             node.what = what;
@@ -286,9 +287,11 @@ pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Option<OwnedFd> {
 }
 
 /// What the names in a directory say about it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Looks {
     git: Option<Entry>,
+    /// Other spellings of that name.
+    like_git: Vec<(Vec<u8>, Entry)>,
     head: bool,
     objects: bool,
     refs: bool,
@@ -301,8 +304,26 @@ impl Looks {
             b"HEAD" => self.head = true,
             b"objects" => self.objects = kind == Entry::Directory,
             b"refs" => self.refs = kind == Entry::Directory,
+            _ if name.eq_ignore_ascii_case(b".git") => {
+                self.like_git.push((name.to_vec(), kind));
+            }
             _ => {}
         }
+    }
+
+    /// Finds out whether another spelling is the same name here; those that are not are directories
+    /// like any other, which are returned.
+    pub(crate) fn settle(&mut self, directory: &OwnedFd) -> Vec<Vec<u8>> {
+        let spellings = std::mem::take(&mut self.like_git);
+        if let ([(_, kind)], None) = (&spellings[..], self.git)
+            && rustix::fs::statat(directory, ".git", AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        {
+            self.git = Some(*kind);
+            return Vec::new();
+        }
+        let spellings = spellings.into_iter();
+        let directories = spellings.filter(|(_, kind)| *kind == Entry::Directory);
+        directories.map(|(name, _)| name).collect()
     }
 
     pub(crate) fn what(self) -> What {
