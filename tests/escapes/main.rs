@@ -58,6 +58,8 @@ mod links_and_renames;
 #[cfg(test)]
 mod machine_calls;
 #[cfg(test)]
+mod many_repositories;
+#[cfg(test)]
 mod metadata_write;
 #[cfg(test)]
 mod namespaces_and_mounts;
@@ -80,7 +82,11 @@ mod protected_names;
 #[cfg(test)]
 mod random_operations;
 #[cfg(test)]
+mod rebuilt_ancestors;
+#[cfg(test)]
 mod rings;
+#[cfg(test)]
+mod runs_later;
 #[cfg(test)]
 mod secret_read;
 #[cfg(test)]
@@ -91,6 +97,8 @@ mod settings_files;
 mod signals;
 #[cfg(test)]
 mod socket_families;
+#[cfg(test)]
+mod spellings;
 #[cfg(test)]
 mod strange_parent;
 #[cfg(test)]

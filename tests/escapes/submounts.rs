@@ -7,7 +7,7 @@ use ringfence_testkit::{Done, Who, World, binaries, for_each_user, is_root, not_
 
 /// What a test of mounts runs inside a mount namespace of its own, so that nothing of the machine
 /// is mounted over: a small file system below what is outside, and one below the project.
-fn in_own_mounts(world: &World, script: &str) -> Done {
+pub(super) fn in_own_mounts(world: &World, script: &str) -> Done {
     let mut command = Command::new("unshare");
     command.args(["-m", "--propagation", "private", "sh", "-ec", script]);
     if world.who() == Who::Plain {

@@ -151,6 +151,42 @@ landlock() { # WHAT
   pair "$1, landlock engine: no socket of the host" EACCES unix "$HOME/outside/socket"
 }
 
+# confined WHAT ANSWERS OPERATION...: what several operations answer inside, one after the other.
+confined() {
+  local what="$1" answers="$2"
+  shift 2
+  expect "$what" 0 "^$answers \$" sh -c 'ringfence run -- probe "$@" | tr "\n" " "' sh "$@"
+}
+
+# Protected names in a directory that does not tell capital letters from small ones.
+spellings() {
+  local name
+  if ! cd "$HOME/folding/project" 2>/dev/null; then
+    echo 'no file system of this kernel folds names without a disk'
+    return
+  fi
+  probe mkdir .GIT >/dev/null
+  [ -d .git ] && verdict 'folding: two spellings are one name' yes || verdict 'folding: two spellings are one name' no
+  rmdir .GIT
+  mkdir -p ready sub/.GIT/objects sub/.GIT/refs
+  echo '[core]' | tee sub/.GIT/HEAD >sub/.GIT/config
+  for name in .GIT .Vscode .EnvRC .ringFENCE .gi"$(printf '\342\200\214')"t; do
+    confined "folding: no $name" 'EROFS EROFS EROFS EROFS' \
+      create "$name" , mkdir "$name" , symlink ready "$name" , rename ready "$name"
+  done
+  confined 'folding: no name below another spelling' 'ok EROFS' mkdir .GitHub , mkdir .GitHub/Workflows
+  rmdir .github
+  mkdir .VSCODE
+  confined 'folding: what is there is read-only' 'EROFS EROFS EROFS ok' \
+    create .VSCODE/tasks.json , create .vscode/tasks.json , create .VsCode/tasks.json , create .gitx
+  probe read sub/.git/config | grep -q ^ok && verdict 'folding: a repository is read' yes ||
+    verdict 'folding: a repository is read' no
+  confined 'folding: a repository is hidden' '(ENOENT|EACCES) (ENOENT|EACCES)' \
+    read sub/.GIT/config , read sub/.git/config
+  [ "$(ls -A | sort | tr '\n' ' ')" = '.VSCODE .gitx ready sub ' ] &&
+    verdict 'folding: nothing is left' yes || verdict 'folding: nothing is left' no "$(ls -A)"
+}
+
 # The kernel's switches, turned by root and seen by a plain user.
 switched() { # NAME VALUE
   rm -f marker
@@ -182,6 +218,7 @@ check() {
       [ "$abi" -ge 3 ] && survivors 'namespaces'
       [ "$abi" -ge 1 ] && survivors 'landlock' --engine landlock --on-gap report
       ;;
+    spellings) [ "$abi" -ge 3 ] && spellings ;;
     limits)
       [ "$abi" -ge 3 ] && limits 'namespaces'
       limits 'track' --preset track
@@ -238,6 +275,10 @@ start() {
     echo outside >$home/outside/file
     echo project >$home/project/file
     probe unix-serve-for $home/outside/socket 100000000 &
+    # From 6.13 on.
+    mkdir $home/folding
+    mount -t tmpfs -o casefold,mode=0755 folding $home/folding && mkdir $home/folding/project &&
+      probe fold $home/folding/project
   done
   echo 'root:*:::::::' >/etc/shadow
   chmod 0600 /etc/shadow
@@ -255,6 +296,8 @@ start() {
   export HOME=/root
   sh /guest.sh all
   plain all
+  sh /guest.sh spellings
+  plain spellings
   sh -c "echo \$\$ >$tree/root/login/cgroup.procs && exec sh /guest.sh limits"
   sh -c "echo \$\$ >$tree/plain/login/cgroup.procs && exec su -s /usr/bin/sh plain -c 'HOME=/home/plain exec sh /guest.sh limits'"
   turned user/max_user_namespaces 0

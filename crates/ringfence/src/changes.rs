@@ -4,6 +4,8 @@
 //! prevented here. The second look walks a tree that something hostile may have arranged, so no link
 //! is followed, only regular files are read, nothing is waited for, and everything is bounded.
 
+mod programs;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -24,6 +26,8 @@ use sha2::{Digest, Sha256};
 use crate::git::reading::{self, Entry};
 use crate::git::scan::{Looks, open_below};
 use crate::git::{self, Search, entry_of};
+pub use programs::{MOST_PROGRAMS, ProgramChanges};
+use programs::{Programs, holds_programs};
 
 /// Larger files are told by their size.
 const LARGEST: u64 = 64 << 20;
@@ -41,6 +45,8 @@ pub struct Before {
     files: Vec<(PathBuf, Option<String>)>,
     /// By their entries, with which file each was; `None` if nobody could look.
     repositories: Option<HashMap<AbsPath, Identity>>,
+    /// `None` if nobody could look.
+    programs: Option<Programs>,
     at: SystemTime,
 }
 
@@ -52,6 +58,8 @@ type Identity = Option<(u64, u64)>;
 pub struct Changes {
     /// Ordinary files that somebody will run later, and that are not as they were.
     pub files: Vec<FileChange>,
+    /// Programs that the project keeps for itself, and that are not as they were.
+    pub programs: ProgramChanges,
     /// Repositories that were not there, or are not the ones that were.
     pub repositories: Vec<NewRepository>,
     /// Files that gained a set-user-id or set-group-id bit, or have one and were changed.
@@ -107,7 +115,12 @@ impl Changes {
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         let paths = self.set_id.count + self.hard_links.count;
-        self.files.is_empty() && self.repositories.is_empty() && paths == 0 && self.complete
+        let programs = self.programs.is_empty();
+        self.files.is_empty()
+            && programs
+            && self.repositories.is_empty()
+            && paths == 0
+            && self.complete
     }
 }
 
@@ -120,7 +133,10 @@ impl Before {
             let digest = digest(&search.project.below(&name));
             (name, digest)
         });
-        let repositories = git::entries(search).ok().map(|entries| {
+        let files = files.collect();
+        let found = git::entries_and(search, holds_programs).ok();
+        let (entries, directories) = found.unzip();
+        let repositories = entries.map(|entries| {
             let entries = entries.into_iter();
             entries
                 .map(|(entry, _)| {
@@ -131,8 +147,9 @@ impl Before {
         });
         Self {
             project: search.project.clone(),
-            files: files.collect(),
+            files,
             repositories,
+            programs: directories.map(|all| Programs::look(&search.project, &all)),
             at,
         }
     }
@@ -154,6 +171,7 @@ impl Before {
             before: &self,
             changes,
             links: HashMap::new(),
+            programs: Vec::new(),
             left: MOST_ENTRIES,
         };
         after.walk();
@@ -175,6 +193,8 @@ struct After<'a> {
     changes: Changes,
     /// Files with several names: the first one, how many there are, and how many were seen.
     links: HashMap<(u64, u64), (PathBuf, (u64, u64))>,
+    /// Directories with programs in them.
+    programs: Vec<PathBuf>,
     left: usize,
 }
 
@@ -214,13 +234,23 @@ impl After<'_> {
             if listed.is_err() {
                 self.changes.complete = false;
             }
+            // Its directory is walked all the same.
+            let _ = looks.settle(&directory);
             // What lies in a repository is the repository's.
             if path.iter().all(|part| part != ".git") {
+                if holds_programs(&path) {
+                    self.programs.push(path.clone());
+                }
                 let directory = self.before.project.below(&path);
                 if let Some((entry, shape)) = entry_of(&directory, looks.what()) {
                     self.repository(&entry, shape);
                 }
             }
+        }
+        self.programs.sort();
+        if let Some(programs) = &self.before.programs {
+            let since = self.before.at;
+            self.changes.programs = programs.compare(&root, &self.programs, since);
         }
     }
 

@@ -305,14 +305,15 @@ impl Loaded {
             home: place.home.clone(),
             ..Search::new(place.project.clone())
         });
-        let repositories = git::find(&search, reach, lookout)
-            .map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
-        let place = Place {
-            repositories,
-            ..place.clone()
-        };
         let look = |path: &Path| lookout.look(path);
-        let resolved = programs::resolve(&self.settings, &place, &look);
+        let resolved = git::find_then(&search, reach, lookout, |repositories| {
+            let place = Place {
+                repositories,
+                ..place.clone()
+            };
+            programs::resolve(&self.settings, &place, &look)
+        });
+        let resolved = resolved.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
         let checked = resolved.and_then(|policy| {
             shell::rules(policy.shell_rules())?;
             Ok(policy)

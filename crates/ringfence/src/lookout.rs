@@ -33,6 +33,10 @@ pub struct Lookout {
     listings: RefCell<Listings>,
 }
 
+/// What a [`Lookout`] had seen at some time.
+#[derive(Debug)]
+pub(crate) struct Memory(HashMap<OsString, Seen>);
+
 impl Lookout {
     /// One that has seen nothing yet.
     pub fn new() -> Self {
@@ -61,6 +65,17 @@ impl Lookout {
         let name = path.as_path().as_os_str().to_owned();
         seen.entry(name)
             .or_insert_with(|| Seen::At(path.clone(), found));
+    }
+
+    /// What was seen so far, to go back to.
+    pub(crate) fn memory(&self) -> Memory {
+        Memory(self.seen.borrow().clone())
+    }
+
+    /// Forgets what was seen since.
+    pub(crate) fn restore(&self, memory: Memory) {
+        *self.seen.borrow_mut() = memory.0;
+        self.listings.take();
     }
 
     /// From here on, answers as if there were a directory at this path and at every one above it
@@ -111,8 +126,7 @@ impl Lookout {
             Seen::At(..) | Seen::Absent => return Seen::Absent,
             unreadable @ Seen::Unreadable(_) => return unreadable,
         };
-        let mut listings = self.listings.borrow_mut();
-        if listings.lack(directory.as_path(), name) {
+        if self.listings.borrow_mut().lack(directory.as_path(), name) {
             return Seen::Absent;
         }
         // The directory is canonical, so what lies in it under its own name is too.

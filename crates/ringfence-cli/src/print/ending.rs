@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringfence::changes::{Changes, FileChange, Listed};
+use ringfence::changes::{Changes, FileChange, Listed, MOST_PROGRAMS};
 use ringfence::launch::{Cause, NameFound, Report};
 use ringfence_core::text::{printable, printable_path};
 
@@ -73,21 +73,18 @@ pub(crate) fn in_detail(report: &Report) -> String {
 }
 
 fn changed(out: &mut String, changes: &Changes) {
-    for FileChange {
-        path,
-        before,
-        after,
-    } in &changes.files
-    {
-        let path = printable(path);
-        let digest = |digest: &Option<String>| {
-            let digest = digest.as_deref().unwrap_or("nothing");
-            printable(digest.get(..16).unwrap_or(digest))
-        };
-        let (before, after) = (digest(before), digest(after));
+    for change in &changes.files {
+        line(out, &runs_later(change));
+    }
+    for change in changes.programs.files.iter().take(MOST_NAMED) {
+        line(out, &runs_later(change));
+    }
+    more(out, changes.programs.count);
+    if changes.programs.not_compared > 0 {
+        let (beyond, most) = (changes.programs.not_compared, MOST_PROGRAMS);
         line(
             out,
-            &format!("{path} runs later and has changed: {before} is now {after}"),
+            &format!("{beyond} programs of the project were not compared: {most} are at most"),
         );
     }
     for made in changes.repositories.iter().take(MOST_NAMED) {
@@ -110,6 +107,21 @@ fn changed(out: &mut String, changes: &Changes) {
     if !changes.complete {
         line(out, "the project is too large to look at all of it");
     }
+}
+
+fn runs_later(change: &FileChange) -> String {
+    let digest = |digest: &Option<String>| {
+        let digest = digest.as_deref().unwrap_or("nothing");
+        let short = digest.get(..16).filter(|start| is_hexadecimal(start));
+        printable(short.unwrap_or(digest))
+    };
+    let (before, after) = (digest(&change.before), digest(&change.after));
+    let path = printable(&change.path);
+    format!("{path} runs later and has changed: {before} is now {after}")
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn listed(out: &mut String, listed: &Listed, what: &str) {

@@ -270,7 +270,10 @@ fn without_a_place_for_the_report_nothing_runs() {
 fn what_runs_later_is_told() {
     let world = World::new();
     fs::write(world.project().join("Makefile"), "all:\n").unwrap();
+    fs::create_dir_all(world.project().join(".venv/bin")).unwrap();
+    fs::write(world.project().join(".venv/bin/pip"), "old").unwrap();
     let script = "mkdir .vscode; echo 'all: evil' > Makefile; mkdir -p vendor/x/.git/hooks
+        echo evil > .venv/bin/pip; mkdir -p node_modules/.bin; ln -s ../x node_modules/.bin/x
         echo x > vendor/x/.git/hooks/pre-commit; mkdir -p docs/objects docs/refs; echo > docs/HEAD
         true";
 
@@ -291,6 +294,14 @@ fn what_runs_later_is_told() {
     assert_eq!(changes["files"][0]["path"], "Makefile");
     assert_eq!(changes["files"][0]["before"].as_str().unwrap().len(), 64);
     assert_ne!(changes["files"][0]["before"], changes["files"][0]["after"]);
+    let programs = &changes["programs"];
+    assert_eq!(
+        (&programs["count"], &programs["not_compared"]),
+        (&2.into(), &0.into())
+    );
+    assert_eq!(programs["files"][0]["path"], ".venv/bin/pip");
+    assert_eq!(programs["files"][0]["before"].as_str().unwrap().len(), 64);
+    assert_eq!(programs["files"][1]["after"], "a link to ../x");
     let made = changes["repositories"].as_array().unwrap();
     let paths: Vec<&str> = made
         .iter()
@@ -303,6 +314,8 @@ fn what_runs_later_is_told() {
     for told in [
         ".vscode is protected, and making it was refused",
         "Makefile runs later and has changed",
+        ".venv/bin/pip runs later and has changed",
+        "node_modules/.bin/x runs later and has changed: nothing is now a link to ../x",
         "vendor/x/.git is a new repository, and git would obey hooks/pre-commit in it",
         "docs is a new repository",
     ] {

@@ -436,6 +436,7 @@ pub const RUN_LATER: &[&str] = &[
     ".env",
     ".gitattributes",
     ".gitmodules",
+    ".venv/pyvenv.cfg",
     "AGENTS.md",
     "CLAUDE.md",
     "CMakeLists.txt",
@@ -479,6 +480,20 @@ pub const RUN_LATER: &[&str] = &[
     "setup.py",
     "sitecustomize.py",
     "tox.ini",
+    "venv/pyvenv.cfg",
+];
+
+/// Directories, anywhere in a project, with programs that its user or an editor starts later.
+/// Installing into them is ordinary work: they stay writable, and the report says what changed.
+pub const RUN_LATER_IN: &[&str] = &[
+    // What Python's virtual environments put before everything else on the search path.
+    ".venv/bin",
+    "env/bin",
+    "venv/bin",
+    // Composer's.
+    "vendor/bin",
+    // What `npx` and the scripts of package.json start; links to programs of packages.
+    "node_modules/.bin",
 ];
 
 /// Parts of a git directory that make git run something, or point it elsewhere. They stay as

@@ -138,6 +138,7 @@ fn no_list_says_a_thing_twice_or_in_an_odd_way() {
         lists::TOOLCHAIN_CACHES,
         lists::GIT_KNOBS,
         lists::RUN_LATER,
+        lists::RUN_LATER_IN,
         lists::WORKTREE_KNOBS,
         lists::TERMINAL_VARIABLES,
         lists::PLAIN_VARIABLES,

@@ -83,6 +83,8 @@ fn keys_and_built_in_lists() {
     check("docs/SETTINGS.md", "secrets", &in_a_row(lists::SECRETS));
     check("docs/SETTINGS.md", "git knobs", &in_a_row(lists::GIT_KNOBS));
     check("docs/SETTINGS.md", "run later", &in_a_row(lists::RUN_LATER));
+    let directories = in_a_row(lists::RUN_LATER_IN);
+    check("docs/SETTINGS.md", "programs", &directories);
     let tools: Vec<&str> = lists::TERMINAL_VARIABLES
         .iter()
         .filter(|name| !lists::NOT_FOR_TOOLS.contains(name))

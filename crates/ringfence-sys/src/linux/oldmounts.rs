@@ -34,6 +34,17 @@ pub fn bind(
     }
 }
 
+/// Binds the one file or directory at `source` over `target`, both by their paths.
+///
+/// Links are followed on the way to either, so the caller must know that there can be none.
+///
+/// # Errors
+///
+/// The kernel's answer.
+pub fn bind_paths(_subject: &Subject, source: &CStr, target: &CStr) -> Result<(), Errno> {
+    mount::mount_bind(source, target)
+}
+
 /// Sets what the single mount at `target` forbids: all of `attributes` and nothing else,
 /// except what an outer namespace has locked.
 ///

@@ -26,13 +26,15 @@ const MOST_FILES: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
+    /// Their names, one behind the other: thousands would be slow one by one.
+    names: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub(super) struct Node {
     /// `u32::MAX` for the root.
     pub(super) parent: u32,
-    pub(super) name: Vec<u8>,
+    name: Range<usize>,
     pub(super) stamp: Stamp,
     pub(super) what: What,
 }
@@ -71,7 +73,23 @@ impl Tree {
 
     pub(super) fn name(&self, index: u32) -> &[u8] {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        self.nodes.get(index).map_or(b"", |node| &node.name)
+        self.nodes.get(index).map_or(b"", |node| self.name_of(node))
+    }
+
+    fn name_of(&self, node: &Node) -> &[u8] {
+        self.names.get(node.name.clone()).unwrap_or_default()
+    }
+
+    /// Adds a directory behind the one that holds it.
+    pub(super) fn push(&mut self, parent: u32, name: &[u8], stamp: Stamp, what: What) {
+        let start = self.names.len();
+        self.names.extend_from_slice(name);
+        self.nodes.push(Node {
+            parent,
+            name: start..self.names.len(),
+            stamp,
+            what,
+        });
     }
 
     /// Each directory's path below the root.
@@ -89,7 +107,7 @@ impl Tree {
                     out.bytes.extend_from_within(parent);
                     out.bytes.push(b'/');
                 }
-                out.bytes.extend_from_slice(&node.name);
+                out.bytes.extend_from_slice(self.name_of(node));
             }
             out.places.push(start..out.bytes.len());
         }
@@ -103,7 +121,7 @@ impl Tree {
         put(&mut out, root);
         for node in &self.nodes {
             out.extend_from_slice(&node.parent.to_le_bytes());
-            put(&mut out, &node.name);
+            put(&mut out, self.name_of(node));
             out.extend_from_slice(&node.stamp.device.to_le_bytes());
             out.extend_from_slice(&node.stamp.inode.to_le_bytes());
             out.extend_from_slice(&node.stamp.seconds.to_le_bytes());
@@ -123,15 +141,19 @@ impl Tree {
         if take(&mut rest)? != root.as_path().as_os_str().as_bytes() {
             return None;
         }
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut tree = Self {
+            // A node has at least so many bytes.
+            nodes: Vec::with_capacity(rest.len() / 35),
+            names: Vec::with_capacity(rest.len() / 4),
+        };
         while !rest.is_empty() {
             let parent = u32::from_le_bytes(chunk(&mut rest)?);
-            let is_first = nodes.is_empty();
-            let known = usize::try_from(parent).is_ok_and(|parent| parent < nodes.len());
+            let is_first = tree.nodes.is_empty();
+            let known = usize::try_from(parent).is_ok_and(|parent| parent < tree.nodes.len());
             if known == is_first || (is_first && parent != u32::MAX) {
                 return None;
             }
-            let name = take(&mut rest)?.to_vec();
+            let name = take(&mut rest)?;
             let step = !name.is_empty() && !name.contains(&b'/') && name != b".." && name != b".";
             if step == is_first {
                 return None;
@@ -149,14 +171,9 @@ impl Tree {
                 [3] => What::Bare,
                 _ => return None,
             };
-            nodes.push(Node {
-                parent,
-                name,
-                stamp,
-                what,
-            });
+            tree.push(parent, name, stamp, what);
         }
-        (!nodes.is_empty()).then_some(Self { nodes })
+        (!tree.nodes.is_empty()).then_some(tree)
     }
 }
 
@@ -305,24 +322,17 @@ mod tests {
     }
 
     fn tree() -> Tree {
-        let node = |parent, name: &[u8], what| Node {
-            parent,
-            name: name.to_vec(),
-            stamp: Stamp {
-                device: 1,
-                inode: 2,
-                seconds: -3,
-                nanos: 4,
-            },
-            what,
+        let stamp = Stamp {
+            device: 1,
+            inode: 2,
+            seconds: -3,
+            nanos: 4,
         };
-        Tree {
-            nodes: vec![
-                node(u32::MAX, b"", What::GitDirectory),
-                node(0, b"a", What::Plain),
-                node(1, b"\xff", What::Bare),
-            ],
-        }
+        let mut tree = Tree::default();
+        tree.push(u32::MAX, b"", stamp, What::GitDirectory);
+        tree.push(0, b"a", stamp, What::Plain);
+        tree.push(1, b"\xff", stamp, What::Bare);
+        tree
     }
 
     #[test]

@@ -262,6 +262,16 @@ fn repositories_that_come_go_and_change_are_found_as_if_nothing_was_remembered()
     same(count);
     world.write("p/d2/.git/config", "[core]\n\thooksPath = hooks\n");
     same(count);
+    // What is made early is made again, and what was believed meanwhile is believed no longer.
+    let lookout = Lookout::new();
+    let mut times = 0;
+    let made = find_then(&remembering, Reach::Tree, &lookout, |found| {
+        times += 1;
+        found.len()
+    });
+    assert_eq!((made.unwrap(), times), (count, 2));
+    let gone = project.below("d0/.git");
+    assert_eq!(lookout.look(gone.as_path()), Seen::Absent);
     let changed = both(&remembering).into_iter();
     let mut obeyed = changed.flat_map(|repository| repository.obeyed);
     assert_eq!(obeyed.next(), Some(project.below("d2/hooks")));

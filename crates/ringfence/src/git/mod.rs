@@ -14,9 +14,9 @@ mod inner;
 pub(crate) mod reading;
 pub(crate) mod scan;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringfence_core::git::config::{self, Obeyed, Variable};
 use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
@@ -96,6 +96,24 @@ pub fn find(
     reach: Reach,
     lookout: &Lookout,
 ) -> Result<Vec<Repository>, Unsearchable> {
+    find_then(search, reach, lookout, |found| found)
+}
+
+/// Finds repositories and makes something of them.
+///
+/// Where a large tree is remembered, `make` is given what was there the last time while the tree is
+/// still walked. If the walk then finds anything else, what was made is dropped and made once more:
+/// nothing that is returned was made of anything but what is there.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn find_then<T>(
+    search: &Search,
+    reach: Reach,
+    lookout: &Lookout,
+    mut make: impl FnMut(Vec<Repository>) -> T,
+) -> Result<T, Unsearchable> {
     let finder = Finder {
         search,
         lookout,
@@ -105,19 +123,45 @@ pub fn find(
     let mut found = Vec::new();
     finder.own_and_above(&mut found);
     finder.named(&mut found);
-    if reach != Reach::Own {
-        let (places, mut read) = finder.tree()?;
-        for place in places {
-            let directory = search.project.below(&place.directory);
-            finder.know(&directory, place.what);
-            let repository = match read.remove(&place) {
-                Some(repository) => repository,
-                None => finder.within(&directory, place.what),
-            };
-            found.extend(repository);
-        }
+    if reach == Reach::Own {
+        return Ok(make(found));
     }
-    Ok(found)
+    let remembered = Remembered::of(search);
+    let presumed = remembered.tree.as_ref().map(scan::presumed);
+    let presumed = presumed.unwrap_or_default();
+    if presumed.len() < WORTH_A_THREAD {
+        let (places, _) = tree(search, remembered)?;
+        finder.all_within(&places, &mut found);
+        return Ok(make(found));
+    }
+    let seen_before = lookout.memory();
+    let (made, places) = std::thread::scope(|scope| {
+        let walk = scope.spawn(move || tree(search, remembered).map(|(places, _)| places));
+        let mut presumably = found.clone();
+        finder.all_within(&presumed, &mut presumably);
+        let made = make(presumably);
+        let places = walk.join().unwrap_or_else(|_| {
+            Err(Unsearchable {
+                project: search.project.clone(),
+                why: "the walk did not end".to_owned(),
+            })
+        });
+        (made, places)
+    });
+    let places = places?;
+    if are_same(&places, &presumed) {
+        return Ok(made);
+    }
+    drop(made);
+    lookout.restore(seen_before);
+    finder.all_within(&places, &mut found);
+    Ok(make(found))
+}
+
+fn are_same(a: &[Place], b: &[Place]) -> bool {
+    // A directory is in neither twice.
+    let all: HashSet<&Place> = a.iter().collect();
+    a.len() == b.len() && b.iter().all(|place| all.contains(place))
 }
 
 /// Repositories that are in a tree now, by their entries: for comparing with a later look.
@@ -126,12 +170,25 @@ pub fn find(
 ///
 /// As [`find`].
 pub fn entries(search: &Search) -> Result<Vec<(AbsPath, Shape)>, Unsearchable> {
-    let places = tree(search, Remembered::of(search))?.into_iter();
-    let entries = places.filter_map(|place| {
+    entries_and(search, |_| false).map(|(entries, _)| entries)
+}
+
+/// A repository by its entry.
+type EntryOf = (AbsPath, Shape);
+
+/// The same, and the directories of the project that somebody looks for, by their paths in it.
+pub(crate) fn entries_and(
+    search: &Search,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<(Vec<EntryOf>, Vec<PathBuf>), Unsearchable> {
+    let (places, tree) = tree(search, Remembered::of(search))?;
+    let entries = places.into_iter().filter_map(|place| {
         let directory = search.project.below(&place.directory);
         entry_of(&directory, place.what)
     });
-    Ok(entries.collect())
+    let paths = tree.paths();
+    let directories = paths.iter().filter(|path| wanted(path));
+    Ok((entries.collect(), directories.map(Path::to_owned).collect()))
 }
 
 pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shape)> {
@@ -160,8 +217,8 @@ impl Remembered {
     }
 }
 
-/// The directories of the project in which something was found.
-fn tree(search: &Search, remembered: Remembered) -> Result<Vec<Place>, Unsearchable> {
+/// The directories of the project in which something was found, and all of them.
+fn tree(search: &Search, remembered: Remembered) -> Result<(Vec<Place>, Tree), Unsearchable> {
     let project = &search.project;
     let Remembered { memory, tree } = remembered;
     let (known, remembered) = (tree.as_ref().map_or(0, |tree| tree.nodes.len()), tree);
@@ -176,11 +233,8 @@ fn tree(search: &Search, remembered: Remembered) -> Result<Vec<Place>, Unsearcha
     if let Some(memory) = memory.filter(|_| worth) {
         memory.keep(project, &tree);
     }
-    Ok(places)
+    Ok((places, tree))
 }
-
-/// Repositories by where they are, as far as they were read.
-type Read = HashMap<Place, Option<Repository>>;
 
 struct Finder<'a> {
     search: &'a Search,
@@ -260,32 +314,13 @@ impl Finder<'_> {
         }
     }
 
-    /// Walks the tree, and reads meanwhile what was there the last time. That reads nothing into
-    /// the walk: what is no longer there is dropped, what is new is read later.
-    fn tree(&self) -> Result<(Vec<Place>, Read), Unsearchable> {
-        let remembered = Remembered::of(self.search);
-        let presumed = remembered.tree.as_ref().map(scan::presumed);
-        let presumed = presumed.unwrap_or_default();
-        if presumed.len() < WORTH_A_THREAD {
-            return Ok((tree(self.search, remembered)?, Read::new()));
+    /// The repositories at these places of the project.
+    fn all_within(&self, places: &[Place], found: &mut Vec<Repository>) {
+        for place in places {
+            let directory = self.search.project.below(&place.directory);
+            self.know(&directory, place.what);
+            found.extend(self.within(&directory, place.what));
         }
-        let search = self.search;
-        std::thread::scope(|scope| {
-            let walk = scope.spawn(move || tree(search, remembered));
-            let read = presumed.into_iter().map(|place| {
-                let directory = search.project.below(&place.directory);
-                let repository = self.within(&directory, place.what);
-                (place, repository)
-            });
-            let read = read.collect();
-            let places = walk.join().unwrap_or_else(|_| {
-                Err(Unsearchable {
-                    project: search.project.clone(),
-                    why: "the walk did not end".to_owned(),
-                })
-            })?;
-            Ok((places, read))
-        })
     }
 
     /// The walk followed no link and has seen every directory on its way.

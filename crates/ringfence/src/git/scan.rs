@@ -145,12 +145,8 @@ impl Walk {
         if self.tree.nodes.len() >= MOST_DIRECTORIES {
             return Err(Incomplete::TooMany);
         }
-        self.tree.nodes.push(Node {
-            parent: parent.unwrap_or(u32::MAX),
-            name: name.to_vec(),
-            stamp: Stamp::default(),
-            what: What::Plain,
-        });
+        let parent = parent.unwrap_or(u32::MAX);
+        self.tree.push(parent, name, Stamp::default(), What::Plain);
         self.paths.push(path);
         Ok(index)
     }
@@ -205,7 +201,7 @@ impl Walk {
         let mut buffer = std::mem::take(&mut self.buffer);
         let listed = reading::list(&directory, &mut buffer, |name, kind| {
             found.take(name, kind);
-            if kind == Entry::Directory && name != b".git" {
+            if kind == Entry::Directory && !name.eq_ignore_ascii_case(b".git") {
                 names.push(name.to_vec());
             }
             if names.len() > MOST_DIRECTORIES {
@@ -215,6 +211,7 @@ impl Walk {
             }
         });
         self.buffer = buffer;
+        names.extend(found.settle(&directory));
         let what = found.what();
         if let Some(node) = self.tree.node_mut(index) {
             node.what = what;
@@ -290,9 +287,11 @@ pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Option<OwnedFd> {
 }
 
 /// What the names in a directory say about it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Looks {
     git: Option<Entry>,
+    /// Other spellings of that name.
+    like_git: Vec<(Vec<u8>, Entry)>,
     head: bool,
     objects: bool,
     refs: bool,
@@ -305,8 +304,26 @@ impl Looks {
             b"HEAD" => self.head = true,
             b"objects" => self.objects = kind == Entry::Directory,
             b"refs" => self.refs = kind == Entry::Directory,
+            _ if name.eq_ignore_ascii_case(b".git") => {
+                self.like_git.push((name.to_vec(), kind));
+            }
             _ => {}
         }
+    }
+
+    /// Finds out whether another spelling is the same name here; those that are not are directories
+    /// like any other, which are returned.
+    pub(crate) fn settle(&mut self, directory: &OwnedFd) -> Vec<Vec<u8>> {
+        let spellings = std::mem::take(&mut self.like_git);
+        if let ([(_, kind)], None) = (&spellings[..], self.git)
+            && rustix::fs::statat(directory, ".git", AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        {
+            self.git = Some(*kind);
+            return Vec::new();
+        }
+        let spellings = spellings.into_iter();
+        let directories = spellings.filter(|(_, kind)| *kind == Entry::Directory);
+        directories.map(|(name, _)| name).collect()
     }
 
     pub(crate) fn what(self) -> What {
@@ -341,12 +358,10 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
             *fresh = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
         }
     };
-    // Asked for last: finding out takes the standard library a dozen files.
-    let threads = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if paths.len() < WORTH_THREADS {
         1
     } else {
-        threads().min(4)
+        spare_processors().min(4)
     };
     if threads < 2 {
         ask(0, &tree.nodes, &mut fresh);
@@ -360,6 +375,19 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
         }
     });
     fresh
+}
+
+/// Processors beside the one on which repositories are read meanwhile.
+#[cfg(target_os = "linux")]
+fn spare_processors() -> usize {
+    // The standard library would read a dozen files about quotas first.
+    let all = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+    usize::try_from(all).unwrap_or_default().saturating_sub(1)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn spare_processors() -> usize {
+    std::thread::available_parallelism().map_or(0, |all| all.get() - 1)
 }
 
 fn now(root: &OwnedFd, path: &Path) -> Option<Stamp> {

@@ -112,3 +112,16 @@ fn a_directory_that_became_a_link_is_not_followed() {
     let (places, _, _) = walk(&root, Some(tree)).unwrap();
     assert_eq!(places, []);
 }
+
+#[test]
+fn another_spelling_is_a_directory_like_any_other_where_cases_are_told_apart() {
+    let (_guard, root) = root();
+    make(&root, &["a/.GIT/b/.git", "a/.Git/c/.git", "d/.giT"]);
+    std::fs::write(root.below("d/.Git").as_path(), "gitdir: x").unwrap();
+
+    let (places, _, _) = walk(&root, None).unwrap();
+
+    let expected = ["a/.GIT/b", "a/.Git/c"];
+    let expected = expected.map(|path| (path.to_owned(), What::GitDirectory));
+    assert_eq!(seen(&places), expected);
+}

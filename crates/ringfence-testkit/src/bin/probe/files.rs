@@ -40,6 +40,7 @@ pub(super) fn perform(name: &str, arguments: Arguments<'_>) -> Option<Answer> {
             calls::with_text(libc::SYS_truncate, &path, 0)
         }
         "mkdir" => done(fs::create_dir(path())),
+        "fold" => done(fold(path())),
         "rmdir" => done(fs::remove_dir(path())),
         "unlink" => done(fs::remove_file(path())),
         "rename" => done(fs::rename(path(), second())),
@@ -231,4 +232,13 @@ fn descriptors() -> Answer {
     numbers.sort_unstable();
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     Ok(Some(numbers.join(" ")))
+}
+
+/// Lets an empty directory no longer tell capital letters from small ones.
+fn fold(path: &Path) -> std::io::Result<()> {
+    const CASEFOLD: u32 = 0x4000_0000;
+    let directory = File::open(path)?;
+    let flags = rustix::fs::ioctl_getflags(&directory)?;
+    let flags = rustix::fs::IFlags::from_bits_retain(flags.bits() | CASEFOLD);
+    Ok(rustix::fs::ioctl_setflags(&directory, flags)?)
 }

@@ -234,12 +234,10 @@ impl Guard {
             return Some(name);
         }
         if folds() {
-            let text = folded(last);
+            // Directories above may have been made in another spelling, too.
+            let text = folded(name.as_os_str().as_bytes());
             let all = self.names.iter().chain(&self.above);
-            let mut same = all.filter(|known| {
-                let known_last = known.file_name().map(|last| folded(last.as_bytes()));
-                known.parent() == Some(real) && known_last.as_deref() == Some(&text[..])
-            });
+            let mut same = all.filter(|known| folded(known.as_os_str().as_bytes()) == text);
             return same.find(|known| forbidden(known)).cloned();
         }
         None
@@ -506,6 +504,13 @@ mod tests {
             assert!(made(name, Makes::File, true), "{name}");
             assert!(!made(name, Makes::File, false), "{name}");
         }
+        let inside = |parent: &str, name: &[u8], folds| {
+            let protected = guard.protected(Path::new(parent), name, Makes::Directory, || folds);
+            protected.is_some()
+        };
+        assert!(inside("/p/.GitHub", b"Workflows", true));
+        assert!(!inside("/p/.GitHub", b"workflows", false));
+        assert!(!inside("/p/x/.github", b"workflows", true));
         // What stands above a protected name may be made, and nothing be moved there.
         assert!(made(".GitHub", Makes::Moved, true));
         assert!(!made(".GitHub", Makes::Directory, true));

@@ -8,6 +8,7 @@
 //! namespace, so each is opened once more in here, without following a link, and must be the very
 //! file that was pinned; from then on only that descriptor is used.
 
+mod crowd;
 mod swap;
 
 use std::collections::{BTreeMap, HashSet};
@@ -40,6 +41,8 @@ pub(super) struct RootBuild {
     /// Made in the scratch, in order.
     create: Vec<Create>,
     mounts: Vec<Placed>,
+    /// Which mount has so many others in it that another way to make them is worth it.
+    crowded: Option<usize>,
     /// Keeps the sources from being reused by other files.
     pins: Vec<OwnedFd>,
 }
@@ -72,6 +75,8 @@ struct Placed {
     /// Below the new root, without the leading slash; `.` for the root itself.
     at: CString,
     kind: Kind,
+    /// How else it can be mounted, if it is one of many.
+    among: Option<crowd::Among>,
 }
 
 #[derive(Debug)]
@@ -158,6 +163,7 @@ pub(super) fn lay_out(
             scratch_size: None,
             create: Vec::new(),
             mounts: Vec::new(),
+            crowded: None,
             pins: Vec::new(),
         },
         private: BTreeMap::new(),
@@ -198,6 +204,7 @@ pub(super) fn lay_out(
     for (index, text) in texts.iter().enumerate() {
         layout.text(index, text)?;
     }
+    layout.build.find_crowd()?;
     Ok(layout.build)
 }
 
@@ -305,7 +312,8 @@ impl Layout<'_> {
 
     fn push(&mut self, at: &AbsPath, kind: Kind) -> io::Result<()> {
         let at = inside(at)?;
-        self.build.mounts.push(Placed { at, kind });
+        let among = None;
+        self.build.mounts.push(Placed { at, kind, among });
         Ok(())
     }
 

@@ -16,6 +16,9 @@ use super::{
     DEVICE, Kind, MASK, MASKS, Made, Placed, READABLE, RootBuild, SCRATCH, attributes, same,
 };
 
+/// Where the scratch is while the root is built, seen from the old one.
+pub(super) const SCRATCH_AT: &CStr = c"/proc";
+
 impl RootBuild {
     /// What a failure's number means, in words.
     pub(in super::super) fn describe(&self, detail: u32) -> Option<String> {
@@ -42,10 +45,22 @@ impl RootBuild {
         move_mount(subject, root.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
         self.masks(subject, scratch.as_fd())
             .map_err(|errno| (0, errno))?;
+        let mut crowd = None;
         for (number, placed) in (1..).zip(&self.mounts) {
+            if crowd.is_some() && placed.mount_among(subject) {
+                continue;
+            }
             placed
                 .mount(subject, root.as_fd(), scratch.as_fd())
                 .map_err(|errno| (number, errno))?;
+            if self.is_crowded(number) {
+                crowd = placed
+                    .gather(subject, root.as_fd(), scratch.as_fd())
+                    .map_err(|errno| (number, errno))?;
+            }
+        }
+        if let Some(crowd) = crowd {
+            crowd.disperse(subject).map_err(|errno| (0, errno))?;
         }
         mounts::swap_root(subject, root.as_fd()).map_err(|errno| (0, errno))
     }
@@ -90,7 +105,7 @@ impl RootBuild {
         // Before Linux 6.15 only what is attached can be cloned. It is put where nothing is looked
         // up any more, not on the old root itself: there it would be taken off instead of that.
         // It must not be in the clone of the host's tree, and goes with the old root.
-        let attach = || move_mount(subject, scratch, CWD, c"/proc");
+        let attach = || move_mount(subject, scratch, CWD, SCRATCH_AT);
         let (tree, set) = match self.base {
             Access::None => {
                 attach()?;
@@ -182,7 +197,7 @@ impl Placed {
     }
 
     /// Where it goes, with no link on the way.
-    fn place(&self, root: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errno> {
+    pub(super) fn place(&self, root: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errno> {
         files::openat2(
             root,
             &self.at,
