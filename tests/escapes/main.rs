@@ -94,6 +94,8 @@ mod set_id;
 #[cfg(test)]
 mod settings_files;
 #[cfg(test)]
+mod shared_pools;
+#[cfg(test)]
 mod signals;
 #[cfg(test)]
 mod socket_families;

@@ -10,6 +10,21 @@ use serde::Serialize;
 ///
 /// Made from foreign text by [`Destination::parse`] and nowhere else; from then on decision,
 /// look-up and dialling use this value.
+///
+/// # Examples
+///
+/// ```
+/// # mod ringfence { pub mod network { pub use ringfence_gate::Destination; pub use ringfence_gate::event::*; pub use ringfence_gate::judge::{Answer, Decider}; } }
+/// use ringfence::network::Destination;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let destination = Destination::parse(b"Example.ORG:8080", None)?;
+/// assert_eq!(destination, Destination::new(b"example.org", 8080)?);
+/// assert_eq!(destination.host_header(), "example.org:8080");
+/// assert_eq!(Destination::of(([127, 0, 0, 1], 80).into()).to_string(), "127.0.0.1:80");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
 pub struct Destination {
     /// The host.

@@ -17,6 +17,18 @@ use crate::Destination;
 pub const MOST: usize = 1000;
 
 /// By which way somebody came.
+///
+/// # Examples
+///
+/// ```
+/// # mod ringfence { pub mod network { pub use ringfence_gate::Destination; pub use ringfence_gate::event::*; pub use ringfence_gate::judge::{Answer, Decider}; } }
+/// use ringfence::network::{Attempt, Way};
+///
+/// /// Whether somebody outside came to a server of the session's.
+/// fn is_visit(attempt: &Attempt) -> bool {
+///     attempt.way == Way::LoopbackIn
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -38,6 +50,17 @@ pub enum Way {
 }
 
 /// What came of an attempt.
+///
+/// # Examples
+///
+/// ```
+/// # mod ringfence { pub mod network { pub use ringfence_gate::Destination; pub use ringfence_gate::event::*; pub use ringfence_gate::judge::{Answer, Decider}; } }
+/// use ringfence::network::{Attempt, Outcome};
+///
+/// fn refused(attempts: &[Attempt]) -> usize {
+///     attempts.iter().filter(|attempt| attempt.verdict == Outcome::Refused).count()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -53,6 +76,17 @@ pub enum Outcome {
 }
 
 /// One attempt.
+///
+/// # Examples
+///
+/// ```
+/// # mod ringfence { pub mod network { pub use ringfence_gate::Destination; pub use ringfence_gate::event::*; pub use ringfence_gate::judge::{Answer, Decider}; } }
+/// use ringfence::network::Attempt;
+///
+/// fn show(attempt: &Attempt) {
+///     println!("{}:{} {:?}: {}", attempt.host, attempt.port, attempt.verdict, attempt.rule);
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Attempt {
     /// When it began.

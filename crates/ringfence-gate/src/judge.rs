@@ -19,12 +19,45 @@ const MOST_ASKED: usize = 1024;
 ///
 /// Asked once for a destination and session, on a thread of its own. Whoever waits does not wait
 /// longer than the gate allows; an answer that comes later holds for the next attempt.
+///
+/// # Examples
+///
+/// ```
+/// # mod ringfence { pub mod network { pub use ringfence_gate::Destination; pub use ringfence_gate::event::*; pub use ringfence_gate::judge::{Answer, Decider}; } }
+/// use ringfence::network::{Answer, Decider, Destination};
+///
+/// #[derive(Debug)]
+/// struct OnlyEncrypted;
+///
+/// impl Decider for OnlyEncrypted {
+///     fn decide(&self, destination: &Destination) -> Answer {
+///         if destination.port == 443 { Answer::Allow } else { Answer::Deny }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let wanted = Destination::new(b"example.org", 80)?;
+/// assert_eq!(OnlyEncrypted.decide(&wanted), Answer::Deny);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Decider: fmt::Debug + Send + Sync {
     /// May it be reached?
     fn decide(&self, destination: &Destination) -> Answer;
 }
 
 /// Somebody's answer.
+///
+/// # Examples
+///
+/// ```
+/// # mod ringfence { pub mod network { pub use ringfence_gate::Destination; pub use ringfence_gate::event::*; pub use ringfence_gate::judge::{Answer, Decider}; } }
+/// use ringfence::network::Answer;
+///
+/// let typed = "yes";
+/// let answer = if typed == "yes" { Answer::Allow } else { Answer::Deny };
+/// # assert_eq!(answer, Answer::Allow);
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answer {
     /// Yes, for the rest of the session.

@@ -114,6 +114,19 @@ impl Command {
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ringfence::{Policy, Sandbox};
+    ///
+    /// let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let report = sandbox.command("make").status_async().await?;
+    /// println!("{:?}", report.cause);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn status_async(&mut self) -> Result<Report, SpawnError> {
         let mut running = self.spawn()?;
         running.wait_async().await.map_err(SpawnError::Wait)
@@ -129,6 +142,19 @@ impl Command {
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ringfence::{Policy, Sandbox};
+    ///
+    /// let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let output = sandbox.command("make").output_async().await?;
+    /// println!("{}", String::from_utf8_lossy(&output.stdout));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn output_async(&mut self) -> Result<Output, SpawnError> {
         let (mut running, [mut stdout, mut stderr]) = self.spawn_capturing()?;
         both(pin!(read_all(&mut stdout)), pin!(read_all(&mut stderr)))

@@ -110,6 +110,16 @@ pub struct End<'a> {
 }
 
 /// Something that a session did not get.
+///
+/// # Examples
+///
+/// ```
+/// fn show(report: &ringfence::Report) {
+///     for denial in &report.denials {
+///         println!("{} ({} times); to allow it: {}", denial.target, denial.count, denial.fix);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Denial {
     /// What kind of thing.
@@ -124,6 +134,7 @@ pub struct Denial {
 
 impl Denial {
     /// A protected name that somebody inside tried to make.
+    #[doc(hidden)]
     pub fn of_name(path: &Path) -> Self {
         let target = printable_path(path);
         let git = path.components().any(|part| part.as_os_str() == ".git");
@@ -146,6 +157,7 @@ impl Denial {
     }
 
     /// What the network gate refused; `None` for what it did not.
+    #[doc(hidden)]
     pub fn at_gate(attempt: &Attempt) -> Option<Self> {
         if attempt.verdict != Outcome::Refused {
             return None;
@@ -174,6 +186,17 @@ impl Denial {
 /// A kind of thing that a session can be denied by ringfence itself.
 ///
 /// What the kernel denies it tells the program, and not us.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Denied, Report};
+///
+/// /// How many different hosts a session wanted and did not get.
+/// fn hosts(report: &Report) -> usize {
+///     report.denials.iter().filter(|denial| denial.what == Denied::Host).count()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

@@ -54,6 +54,15 @@ pub struct Before {
 type Identity = Option<(u64, u64)>;
 
 /// What became of it.
+///
+/// # Examples
+///
+/// ```
+/// /// Whether somebody should look before anything of the project is run.
+/// fn suspicious(report: &ringfence::Report) -> bool {
+///     report.changes.as_ref().is_some_and(|changes| !changes.is_empty())
+/// }
+/// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Changes {
     /// Ordinary files that somebody will run later, and that are not as they were.
@@ -72,6 +81,19 @@ pub struct Changes {
 }
 
 /// A file that somebody will run later.
+///
+/// # Examples
+///
+/// ```
+/// fn show(changes: &ringfence::Changes) {
+///     for file in &changes.files {
+///         match &file.after {
+///             Some(_) => println!("{} was changed, and will be run", file.path),
+///             None => println!("{} is gone", file.path),
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct FileChange {
     /// Its name in the project.
@@ -83,6 +105,16 @@ pub struct FileChange {
 }
 
 /// A repository that a session left behind.
+///
+/// # Examples
+///
+/// ```
+/// fn show(changes: &ringfence::Changes) {
+///     for repository in &changes.repositories {
+///         println!("{} would make git run {:?}", repository.path, repository.knobs);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct NewRepository {
     /// Its `.git`, or itself where it is bare.
@@ -94,6 +126,15 @@ pub struct NewRepository {
 }
 
 /// Some paths, and how many there are.
+///
+/// # Examples
+///
+/// ```
+/// fn show(changes: &ringfence::Changes) {
+///     let set_id = &changes.set_id;
+///     println!("{} files run as somebody else, such as {:?}", set_id.count, set_id.paths.first());
+/// }
+/// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Listed {
     /// The first ones.
@@ -113,6 +154,10 @@ impl Listed {
 
 impl Changes {
     /// Whether there is nothing to tell.
+    ///
+    /// ```
+    /// assert!(!ringfence::Changes::default().is_empty(), "not all of the tree was looked at");
+    /// ```
     pub fn is_empty(&self) -> bool {
         let paths = self.set_id.count + self.hard_links.count;
         let programs = self.programs.is_empty();

@@ -1,5 +1,7 @@
 //! Commands of a sandbox, in the manner of [`std::process::Command`].
 
+// Long: every method shows its use.
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -21,6 +23,23 @@ use crate::session::Running;
 const KEPT: usize = 16 << 20;
 
 /// Why a command was not started. When this is returned, none of its code has run.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{LaunchError, Policy, Sandbox, SpawnError};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// match sandbox.command("no-such-program").status() {
+///     Err(SpawnError::Launch(LaunchError::NotFound { program })) => {
+///         assert_eq!(program.to_str(), Some("no-such-program"));
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -64,16 +83,40 @@ enum Wanted {
 
 impl Stdio {
     /// The caller's own.
+    ///
+    /// ```
+    /// // What the command prints is printed where this program prints.
+    /// let stream = ringfence::Stdio::inherit();
+    /// ```
     pub fn inherit() -> Self {
         Self(Wanted::Inherit)
     }
 
     /// Nothing: `/dev/null`.
+    ///
+    /// ```
+    /// let nothing = ringfence::Stdio::null();
+    /// ```
     pub fn null() -> Self {
         Self(Wanted::Null)
     }
 
     /// A pipe, whose other end [`Running`] has.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox, Stdio};
+    /// use std::io::Write;
+    ///
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let mut session = sandbox.command("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    /// if let Some(mut stdin) = session.stdin.take() {
+    ///     stdin.write_all(b"some text")?;
+    /// }
+    /// assert!(session.wait()?.success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn piped() -> Self {
         Self(Wanted::Pipe)
     }
@@ -99,6 +142,24 @@ impl From<File> for Stdio {
 /// [`Report`] instead of a plain status.
 ///
 /// Streams that are files and pipes are used up by the first [`spawn`](Self::spawn).
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let output = sandbox
+///     .command("sh")
+///     .args(["-c", "echo $GREETING from $PWD"])
+///     .env("GREETING", "hello")
+///     .current_dir("/")
+///     .output()?;
+/// assert_eq!(output.stdout, b"hello from /\n");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Command {
     sandbox: Sandbox,
@@ -167,12 +228,32 @@ impl Command {
     }
 
     /// Adds an argument.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("printf").arg("%s|").arg("a b").output()?;
+    /// assert_eq!(output.stdout, b"a b|");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
     /// Adds arguments.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("printf").args(["%s|", "a b", "c"]).output()?;
+    /// assert_eq!(output.stdout, b"a b|c|");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn args<S: AsRef<OsStr>>(&mut self, arguments: impl IntoIterator<Item = S>) -> &mut Self {
         for argument in arguments {
             self.arg(argument);
@@ -181,6 +262,16 @@ impl Command {
     }
 
     /// Sets a variable, whatever the policy says of the caller's own.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("printenv").arg("MODE").env("MODE", "test").output()?;
+    /// assert_eq!(output.stdout, b"test\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         let name = name.as_ref().to_owned();
         self.removed.retain(|removed| *removed != name);
@@ -189,6 +280,17 @@ impl Command {
     }
 
     /// Sets variables.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let variables = [("FIRST", "1"), ("SECOND", "2")];
+    /// let output = sandbox.command("printenv").arg("SECOND").envs(variables).output()?;
+    /// assert_eq!(output.stdout, b"2\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         &mut self,
         variables: impl IntoIterator<Item = (N, V)>,
@@ -200,6 +302,16 @@ impl Command {
     }
 
     /// Takes a variable away.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let report = sandbox.command("printenv").arg("HOME").env_remove("HOME").output()?.report;
+    /// assert_eq!(report.cause.exit_status(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
         let name = name.as_ref().to_owned();
         self.variables.retain(|(set, _)| *set != name);
@@ -208,6 +320,16 @@ impl Command {
     }
 
     /// Takes every variable away but those that are set from here on and those of the policy.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("/usr/bin/printenv").env_clear().env("ONLY", "this").output()?;
+    /// assert!(output.stdout.ends_with(b"ONLY=this\n"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn env_clear(&mut self) -> &mut Self {
         self.variables.clear();
         self.inherit = Inherit::Nothing;
@@ -215,6 +337,16 @@ impl Command {
     }
 
     /// Where it starts. Without this it starts in the project.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("pwd").current_dir("/").output()?;
+    /// assert_eq!(output.stdout, b"/\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Self {
         self.directory = Some(directory.as_ref().to_owned());
         self
@@ -222,6 +354,17 @@ impl Command {
 
     /// Its standard input. Without this it is the caller's, and nothing with
     /// [`output`](Self::output).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox, Stdio};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let list = std::fs::File::open("/etc/passwd")?;
+    /// let output = sandbox.command("wc").arg("-l").stdin(Stdio::from(list)).output()?;
+    /// assert!(output.report.success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stdin(&mut self, stream: Stdio) -> &mut Self {
         self.streams[0] = Some(stream);
         self
@@ -229,6 +372,16 @@ impl Command {
 
     /// Its standard output. Without this it is the caller's, and a pipe with
     /// [`output`](Self::output).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox, Stdio};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let report = sandbox.command("ls").stdout(Stdio::null()).status()?;
+    /// assert!(report.success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stdout(&mut self, stream: Stdio) -> &mut Self {
         self.streams[1] = Some(stream);
         self
@@ -236,6 +389,16 @@ impl Command {
 
     /// Its standard error. Without this it is the caller's, and a pipe with
     /// [`output`](Self::output).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox, Stdio};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let report = sandbox.command("ls").arg("/nowhere").stderr(Stdio::null()).status()?;
+    /// assert!(!report.success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stderr(&mut self, stream: Stdio) -> &mut Self {
         self.streams[2] = Some(stream);
         self
@@ -265,7 +428,7 @@ impl Command {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// use ringfence::launch::{Answer, Decider, Destination};
+    /// use ringfence::network::{Answer, Decider, Destination};
     /// # use ringfence::{Policy, Sandbox};
     ///
     /// #[derive(Debug)]
@@ -290,6 +453,17 @@ impl Command {
 
     /// How many bytes of each stream [`output`](Self::output) keeps. What comes after them is read
     /// and forgotten, so that a flood neither fills the caller's memory nor makes the command wait.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("seq").arg("100000").keep(4).output()?;
+    /// assert_eq!(output.stdout, b"1\n2\n");
+    /// assert!(output.truncated);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn keep(&mut self, bytes: usize) -> &mut Self {
         self.kept = bytes;
         self
@@ -301,6 +475,17 @@ impl Command {
     /// # Errors
     ///
     /// On any [`SpawnError`] no code of the command has run, and nothing is left.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let mut session = sandbox.command("sleep").arg("60").spawn()?;
+    /// println!("it runs as {}", session.id());
+    /// session.kill()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn spawn(&mut self) -> Result<Running, SpawnError> {
         self.spawn_with(Wanted::Inherit, || Wanted::Inherit)
     }
@@ -329,6 +514,17 @@ impl Command {
     /// # Errors
     ///
     /// As [`status`](Self::status).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let output = sandbox.command("echo").arg("done").output()?;
+    /// assert!(output.report.success());
+    /// assert_eq!(output.stdout, b"done\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn output(&mut self) -> Result<Output, SpawnError> {
         let (mut running, mut streams) = self.spawn_capturing()?;
         // Nothing survives the session, so both streams end with it.

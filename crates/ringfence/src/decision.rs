@@ -5,6 +5,16 @@ use ringfence_core::request::{Answer, Request, Scope};
 use serde::Serialize;
 
 /// What somebody, or something that was written before, said to a request.
+///
+/// # Examples
+///
+/// ```
+/// fn show(planned: &ringfence::event::Planned) {
+///     for decision in &planned.decisions {
+///         println!("{}: {}, by {}", decision.request, decision.answer, decision.by);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Decision {
     /// What was asked for, in words.
@@ -64,6 +74,7 @@ impl Outcome {
 
 impl Decision {
     /// About permissions.
+    #[doc(hidden)]
     pub fn new(request: &Request, outcome: Outcome, by: impl Into<String>) -> Self {
         Self {
             request: request.permissions.to_string(),
@@ -77,6 +88,7 @@ impl Decision {
     }
 
     /// What somebody answered.
+    #[doc(hidden)]
     pub fn answered(request: &Request, answer: Answer, by: impl Into<String>) -> Self {
         let (outcome, scope) = match answer {
             Answer::Allow(scope) => (Outcome::Granted, Some(scope)),
@@ -90,6 +102,7 @@ impl Decision {
     }
 
     /// About a command, by rules.
+    #[doc(hidden)]
     pub fn of_command(command: &str, answer: &str, by: impl Into<String>) -> Self {
         Self {
             request: command.to_owned(),
@@ -103,12 +116,14 @@ impl Decision {
     }
 
     /// About a host, while the command runs.
+    #[doc(hidden)]
     pub fn of_host(host: &impl ToString, outcome: Outcome, by: impl Into<String>) -> Self {
         Self::of_command(&host.to_string(), outcome.word(), by)
     }
 
     /// In a thread.
     #[must_use]
+    #[doc(hidden)]
     pub fn in_thread(mut self, thread: Option<impl ToString>) -> Self {
         self.thread = thread.map(|thread| thread.to_string());
         self

@@ -14,9 +14,14 @@ use std::time::SystemTime;
 use ringfence_core::plan::LimitName;
 
 use crate::audit::Denial;
-use crate::decision::{Decision, Outcome};
+use crate::decision::Outcome;
 use crate::launch::{Answer, Destination, Report};
-use crate::report::{self, Decided, End, Planned, Start, Text, Time};
+use crate::report::{self, Decided, End, Start, Text, Time};
+
+#[doc(inline)]
+pub use crate::decision::Decision;
+#[doc(inline)]
+pub use crate::report::{Planned, ShellPolicy};
 
 /// Something that happened to a session, and when.
 ///
@@ -48,6 +53,25 @@ pub struct Event {
 }
 
 /// What can happen to a session.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Happened, Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let mut session = sandbox.command("true").spawn()?;
+/// for event in session.events() {
+///     match event.happened {
+///         Happened::Started(started) => assert_eq!(started.command, ["true"]),
+///         Happened::Ended(ended) => assert!(ended.report.success()),
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Happened {
@@ -79,6 +103,23 @@ pub enum Happened {
 }
 
 /// A command that runs.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Happened, Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let mut session = sandbox.command("sleep").arg("60").spawn()?;
+/// if let Some(Happened::Started(started)) = session.try_event()?.map(|event| event.happened) {
+///     assert_eq!(started.command, ["sleep", "60"]);
+///     assert_eq!(started.process, session.id());
+///     println!("{}", started.planned.guarantee.as_deref().unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Started {
@@ -93,6 +134,22 @@ pub struct Started {
 }
 
 /// A session that is over.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Happened, Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let mut session = sandbox.command("true").spawn()?;
+/// if let Some(Happened::Ended(ended)) = session.events().last().map(|event| event.happened) {
+///     assert!(ended.report.success());
+///     assert!(ended.planned.gaps.is_empty());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ended {
@@ -116,11 +173,24 @@ impl Event {
     /// # Errors
     ///
     /// None that is known of; the format's own.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let mut session = sandbox.command("true").spawn()?;
+    /// for event in session.events() {
+    ///     assert!(event.to_json()?.starts_with(r#"{"version":1,"#));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn to_json(&self) -> io::Result<String> {
         self.line().to_json()
     }
 
     /// As programs read it.
+    #[doc(hidden)]
     pub fn line(&self) -> report::Event<'_> {
         let time = Time(self.at);
         match &self.happened {

@@ -51,6 +51,17 @@ pub const PROJECT_MARKERS: &[&str] = &[
 ];
 
 /// Why nobody can say where a command would run.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Policy, Sandbox, SandboxError};
+///
+/// match Sandbox::new(Policy::agent("/no/such/project")) {
+///     Err(SandboxError::Place(error)) => println!("{error}; {}", error.help()),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {

@@ -4,6 +4,8 @@
 //! is looked up while it is written: [`Sandbox::new`](crate::Sandbox::new) does that, and says
 //! everything that is wrong with it at once.
 
+// Long: every method shows its use.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,6 +59,15 @@ pub struct Policy {
 }
 
 /// Whether settings files have a say.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Policy, SettingsFiles};
+///
+/// // As `ringfence run` would: what the user and the project have written holds, too.
+/// let policy = Policy::agent("/home/me/project").settings_files(SettingsFiles::Read);
+/// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum SettingsFiles {
     /// Only what the program says holds.
@@ -159,6 +170,11 @@ impl Policy {
     }
 
     /// The directory that commands work in, as it was given.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project");
+    /// assert_eq!(policy.project(), std::path::Path::new("/home/me/project"));
+    /// ```
     pub fn project(&self) -> &Path {
         &self.project
     }
@@ -168,24 +184,40 @@ impl Policy {
     }
 
     /// Lets a path and all below it be read.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::strict("/home/me/project").read("/home/me/.gitconfig");
+    /// ```
     #[must_use]
     pub fn read(self, path: impl Into<PathBuf>) -> Self {
         self.grant(Grant::Read, path)
     }
 
     /// Lets a path be read, and programs in it be run.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::strict("/home/me/project").execute("/opt/toolchain/bin");
+    /// ```
     #[must_use]
     pub fn execute(self, path: impl Into<PathBuf>) -> Self {
         self.grant(Grant::Execute, path)
     }
 
     /// Lets a path be read, run and written.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project").write("/home/me/.cache/builds");
+    /// ```
     #[must_use]
     pub fn write(self, path: impl Into<PathBuf>) -> Self {
         self.grant(Grant::Write, path)
     }
 
     /// Hides a path and all below it.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project").hide("/home/me/project/keys");
+    /// ```
     #[must_use]
     pub fn hide(self, path: impl Into<PathBuf>) -> Self {
         self.grant(Grant::Hide, path)
@@ -197,6 +229,11 @@ impl Policy {
     }
 
     /// Lets a protected name in the project be written, such as `.vscode`.
+    ///
+    /// ```
+    /// // The command may change what editors run.
+    /// let policy = ringfence::Policy::agent("/home/me/project").write_protected(".vscode");
+    /// ```
     #[must_use]
     pub fn write_protected(mut self, name: impl Into<PathBuf>) -> Self {
         self.writable_names.push(name.into());
@@ -204,6 +241,13 @@ impl Policy {
     }
 
     /// How much of the project's git metadata may be used.
+    ///
+    /// ```
+    /// use ringfence::{Policy, words::GitLevel};
+    ///
+    /// // Commits can be made; hooks and configuration stay as they are.
+    /// let policy = Policy::agent("/home/me/project").git(GitLevel::Write);
+    /// ```
     #[must_use]
     pub fn git(mut self, level: GitLevel) -> Self {
         self.git = Some(level);
@@ -211,6 +255,12 @@ impl Policy {
     }
 
     /// Which temporary directories commands see.
+    ///
+    /// ```
+    /// use ringfence::{Policy, words::Tmp};
+    ///
+    /// let policy = Policy::agent("/home/me/project").tmp(Tmp::Host);
+    /// ```
     #[must_use]
     pub fn tmp(mut self, tmp: Tmp) -> Self {
         self.tmp = Some(tmp);
@@ -218,6 +268,12 @@ impl Policy {
     }
 
     /// No network, or all of it.
+    ///
+    /// ```
+    /// use ringfence::{Policy, words::NetworkMode};
+    ///
+    /// let policy = Policy::agent("/home/me/project").network(NetworkMode::All);
+    /// ```
     #[must_use]
     pub fn network(mut self, mode: NetworkMode) -> Self {
         self.network = Some(mode);
@@ -226,6 +282,12 @@ impl Policy {
 
     /// Lets a host be reached, and no other that is not listed: `example.org`,
     /// `*.example.org:8443`.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project")
+    ///     .host("crates.io")
+    ///     .host("*.example.org:8443");
+    /// ```
     #[must_use]
     pub fn host(mut self, pattern: impl Into<String>) -> Self {
         self.hosts.push(pattern.into());
@@ -233,6 +295,11 @@ impl Policy {
     }
 
     /// Lets a server inside be reached from the host on this port.
+    ///
+    /// ```
+    /// // A browser on the host can look at the development server inside.
+    /// let policy = ringfence::Policy::agent("/home/me/project").loopback_in(3000);
+    /// ```
     #[must_use]
     pub fn loopback_in(mut self, port: u16) -> Self {
         self.loopback_in.push(port);
@@ -240,6 +307,11 @@ impl Policy {
     }
 
     /// Lets a service on the host's loopback be reached on this port.
+    ///
+    /// ```
+    /// // The host's PostgreSQL.
+    /// let policy = ringfence::Policy::agent("/home/me/project").loopback_out(5432);
+    /// ```
     #[must_use]
     pub fn loopback_out(mut self, port: u16) -> Self {
         self.loopback_out.push(port);
@@ -247,6 +319,10 @@ impl Policy {
     }
 
     /// Lets a unix socket of the host be connected to, by path or by a name such as `ssh-agent`.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project").unix_socket("ssh-agent");
+    /// ```
     #[must_use]
     pub fn unix_socket(mut self, socket: impl Into<PathBuf>) -> Self {
         self.sockets.push(socket.into());
@@ -254,6 +330,12 @@ impl Policy {
     }
 
     /// Lets a variable of the caller's pass: `NAME`, or `PREFIX_*`.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project")
+    ///     .pass_env("EDITOR")
+    ///     .pass_env("MYAPP_*");
+    /// ```
     #[must_use]
     pub fn pass_env(mut self, pattern: impl Into<String>) -> Self {
         self.variables.push(pattern.into());
@@ -261,6 +343,10 @@ impl Policy {
     }
 
     /// Sets a variable for every command.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project").set_env("CI", "1");
+    /// ```
     #[must_use]
     pub fn set_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.set.push((name.into(), value.into()));
@@ -269,12 +355,29 @@ impl Policy {
 
     /// Bounds the time on the clock; whoever takes longer ends with
     /// [`Cause::WallTime`](crate::Cause::WallTime).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ringfence::Policy;
+    ///
+    /// let policy = Policy::agent("/home/me/project")
+    ///     .wall_time(Duration::from_secs(600))
+    ///     .cpu_time(Duration::from_secs(300))
+    ///     .processes(256)
+    ///     .open_files(1024)
+    ///     .file_size(1 << 30)
+    ///     .tmp_size(2 << 30);
+    /// ```
     #[must_use]
     pub fn wall_time(self, bound: Duration) -> Self {
         self.limit(Bound::Wall, seconds(bound))
     }
 
     /// Bounds the time on the processor, for each process.
+    ///
+    /// ```
+    /// let policy = ringfence::Policy::agent("/home/me/project").cpu_time(std::time::Duration::from_secs(60));
+    /// ```
     #[must_use]
     pub fn cpu_time(self, bound: Duration) -> Self {
         self.limit(Bound::Cpu, seconds(bound))
@@ -287,6 +390,11 @@ impl Policy {
     }
 
     /// Bounds memory, in bytes.
+    ///
+    /// ```
+    /// // Where no cgroup with a memory controller can be had, no sandbox is made of this.
+    /// let policy = ringfence::Policy::agent("/home/me/project").memory(4 << 30);
+    /// ```
     #[must_use]
     pub fn memory(self, bound: u64) -> Self {
         self.limit(Bound::Memory, bound)
@@ -316,6 +424,13 @@ impl Policy {
     }
 
     /// What to do when this host cannot enforce a rule. Without this a sandbox refuses.
+    ///
+    /// ```
+    /// use ringfence::{Policy, words::OnGap};
+    ///
+    /// // Run all the same; the report lists what did not hold.
+    /// let policy = Policy::agent("/home/me/project").on_gap(OnGap::Report);
+    /// ```
     #[must_use]
     pub fn on_gap(mut self, on_gap: OnGap) -> Self {
         self.on_gap = Some(on_gap);
@@ -323,6 +438,13 @@ impl Policy {
     }
 
     /// What enforces the policy. Without this it is the strongest that works here.
+    ///
+    /// ```
+    /// use ringfence::Policy;
+    /// use ringfence::words::{Engine, EngineChoice};
+    ///
+    /// let policy = Policy::agent("/home/me/project").engine(EngineChoice::Named(Engine::Landlock));
+    /// ```
     #[must_use]
     pub fn engine(mut self, choice: EngineChoice) -> Self {
         self.engine = match choice {
@@ -333,6 +455,12 @@ impl Policy {
     }
 
     /// Whether settings files have a say; without this they do not.
+    ///
+    /// ```
+    /// use ringfence::{Policy, SettingsFiles};
+    ///
+    /// let policy = Policy::agent("/home/me/project").settings_files(SettingsFiles::Read);
+    /// ```
     #[must_use]
     pub fn settings_files(mut self, files: SettingsFiles) -> Self {
         self.files_of_settings = files;

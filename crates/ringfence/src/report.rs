@@ -75,6 +75,21 @@ pub enum Event<'a> {
 }
 
 /// What was planned, as far as it had come.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Happened, Policy, Sandbox, words::Engine};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let mut session = sandbox.command("true").spawn()?;
+/// if let Some(Happened::Started(started)) = session.try_event()?.map(|event| event.happened) {
+///     assert_eq!(started.planned.engine, Some(Engine::Track));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Planned {
     /// What holds the walls up.
@@ -93,6 +108,17 @@ pub struct Planned {
 }
 
 /// What the shell policy said of a command.
+///
+/// # Examples
+///
+/// ```
+/// // Only `ringfence run --shell-policy` reads commands before it starts them.
+/// fn show(planned: &ringfence::event::Planned) {
+///     if let Some(read) = &planned.shell_policy {
+///         println!("{} was read: {:?}", read.command, read.judgement);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct ShellPolicy {
     /// The rules it was judged by, besides those of the settings.
@@ -106,6 +132,7 @@ pub struct ShellPolicy {
 
 impl Planned {
     /// All of it.
+    #[doc(hidden)]
     pub fn new(policy: &Policy, plan: &Plan) -> Self {
         Self {
             engine: Some(plan.engine()),

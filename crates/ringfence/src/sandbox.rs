@@ -16,6 +16,22 @@ use crate::probe;
 use crate::sessions::About;
 
 /// Why there is no sandbox for a policy. Nothing has been started.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Policy, Sandbox, SandboxError};
+///
+/// match Sandbox::new(Policy::agent("/no/such/project")) {
+///     Ok(_) => println!("everything that the policy says will hold"),
+///     Err(SandboxError::Gaps { gaps }) => {
+///         for gap in gaps {
+///             println!("{} would not hold: {}", gap.rule, gap.fix);
+///         }
+///     }
+///     Err(error) => println!("{error}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
@@ -85,6 +101,15 @@ impl Sandbox {
     ///
     /// [`SandboxError`]: no sandbox is made that would hold less than its policy says, unless the
     /// policy itself puts up with gaps ([`Policy::on_gap`]).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// let sandbox = Sandbox::new(Policy::track("."))?;
+    /// assert!(Sandbox::new(Policy::track("/no/such/project")).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
         let lookout = Lookout::new();
         let surroundings = Surroundings::of_process(&lookout).map_err(SandboxError::Place)?;
@@ -99,6 +124,15 @@ impl Sandbox {
     }
 
     /// The policy, as it was given.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// let sandbox = Sandbox::new(Policy::track("."))?;
+    /// assert_eq!(sandbox.policy().project(), std::path::Path::new("."));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn policy(&self) -> &Policy {
         &self.0.policy
     }
@@ -108,12 +142,33 @@ impl Sandbox {
     /// # Errors
     ///
     /// If something that the policy names has gone since the sandbox was made.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ringfence::{Policy, Sandbox, words::Engine};
+    ///
+    /// let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let plan = sandbox.plan()?;
+    /// assert_eq!(plan.engine(), Engine::Track);
+    /// assert!(plan.gaps().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn plan(&self) -> Result<Plan, SandboxError> {
         Ok(self.walls()?.plan)
     }
 
     /// A command to be run in this sandbox, by path or by a name that is looked up in the `PATH` it
     /// will have.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// let sandbox = Sandbox::new(Policy::track("."))?;
+    /// assert!(sandbox.command("true").status()?.success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         Command::new(self.clone(), program.as_ref())
     }

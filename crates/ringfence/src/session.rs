@@ -94,6 +94,16 @@ impl Running {
 
     /// The number of the session's first process on this host, for display. It is a child of the
     /// calling process that only this handle waits for.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let session = sandbox.command("sleep").arg("60").spawn()?;
+    /// assert!(session.id() > 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn id(&self) -> i32 {
         self.served.id()
     }
@@ -104,6 +114,16 @@ impl Running {
     /// # Errors
     ///
     /// The kernel's answer; the session has been ended.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let mut session = sandbox.command("sh").args(["-c", "exit 3"]).spawn()?;
+    /// assert_eq!(session.wait()?.cause.exit_status(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wait(&mut self) -> io::Result<Report> {
         self.stdin = None;
         while self.report.is_none() {
@@ -118,6 +138,16 @@ impl Running {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let mut session = sandbox.command("sleep").arg("60").spawn()?;
+    /// assert!(session.try_wait()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn try_wait(&mut self) -> io::Result<Option<Report>> {
         while self.report.is_none() {
             match self.served.try_next() {
@@ -134,6 +164,16 @@ impl Running {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Cause, Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let mut session = sandbox.command("sleep").arg("60").spawn()?;
+    /// assert_eq!(session.kill()?.cause, Cause::Ended);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn kill(&mut self) -> io::Result<Report> {
         self.served.end();
         self.wait()
@@ -160,6 +200,16 @@ impl Running {
     /// # Errors
     ///
     /// [`io::ErrorKind::Unsupported`] if the session has no terminal of its own.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox, Size};
+    /// # let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let mut session = sandbox.command("sleep").arg("60").pty(Size::default()).spawn()?;
+    /// session.resize(Size { rows: 50, columns: 132 })?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn resize(&self, size: Size) -> io::Result<()> {
         let terminal = self.size.as_ref();
         set_size(terminal.ok_or(io::ErrorKind::Unsupported)?, size)
@@ -218,6 +268,20 @@ impl Running {
 
     /// Readable when [`try_event`](Self::try_event) may have something new to tell: for poll loops
     /// that have other things to wait for. Ask until it has nothing, or it stays readable.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// use std::os::fd::AsRawFd;
+    ///
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let session = sandbox.command("true").spawn()?;
+    /// // For `poll`, `epoll` or an event loop of somebody else's.
+    /// let number = session.events_fd().as_raw_fd();
+    /// # assert!(number > 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn events_fd(&self) -> BorrowedFd<'_> {
         self.served.bell()
     }
@@ -268,6 +332,21 @@ impl AsFd for Running {
 }
 
 /// See [`Running::events`].
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Happened, Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let mut session = sandbox.command("true").spawn()?;
+/// let events: Vec<_> = session.events().collect();
+/// assert!(matches!(events[0].happened, Happened::Started(_)));
+/// assert!(matches!(events[events.len() - 1].happened, Happened::Ended(_)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Events<'a>(&'a mut Running);
 
@@ -324,6 +403,24 @@ impl Terminal {
     /// # Errors
     ///
     /// For want of descriptors.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::io::{Read, Write};
+    /// # use ringfence::{Policy, Sandbox, Size};
+    /// # let sandbox = Sandbox::new(Policy::agent("."))?;
+    /// let mut session = sandbox.command("cat").pty(Size::default()).spawn()?;
+    /// if let Some(mut screen) = session.terminal.take() {
+    ///     let mut keyboard = screen.try_clone()?;
+    ///     // On another thread, as a rule. The last byte is Ctrl-D.
+    ///     keyboard.write_all(b"typed\n\x04")?;
+    ///     let mut shown = String::new();
+    ///     screen.read_to_string(&mut shown)?;
+    ///     assert_eq!(shown.matches("typed").count(), 2);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -375,11 +472,31 @@ fn set_size(terminal: impl AsFd, size: Size) -> io::Result<()> {
 
 impl Report {
     /// Whether the command exited with status 0.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// assert!(sandbox.command("true").status()?.success());
+    /// assert!(!sandbox.command("false").status()?.success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn success(&self) -> bool {
         self.cause == Cause::Exited { status: 0 }
     }
 
     /// Whether every rule of the policy held.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::{Policy, Sandbox};
+    /// # let sandbox = Sandbox::new(Policy::track("."))?;
+    /// let report = sandbox.command("true").status()?;
+    /// assert!(report.is_fully_enforced(), "{:?}", report.gaps);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_fully_enforced(&self) -> bool {
         self.gaps.is_empty()
     }

@@ -28,6 +28,13 @@ static CAN_BE_ASKED: AtomicBool = AtomicBool::new(false);
 /// returns then; otherwise does nothing.
 ///
 /// Call it first in `main`, while the process has one thread.
+///
+/// # Examples
+///
+/// ```no_run
+/// // The first line of `main`.
+/// ringfence::shim::run_if_asked();
+/// ```
 pub fn run_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next().unwrap_or_default();

@@ -34,6 +34,19 @@ const LARGEST: u64 = 16 << 20;
 const REFUSED: u8 = 125;
 
 /// Why a command cannot be wrapped.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Policy, Sandbox, WrapError};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// // This program did not begin with `ringfence::shim::run_if_asked()`.
+/// assert!(matches!(sandbox.wrap(["true"]), Err(WrapError::Shim)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WrapError {
@@ -59,6 +72,21 @@ pub enum WrapError {
 /// policy decides which variables pass, and a terminal is lent to one of the session's own. The
 /// descriptors must be inherited under the numbers they have; they are open for that, so start the
 /// process soon and drop this afterwards.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let wrapped = sandbox.wrap_through("/usr/bin/ringfence", ["bash", "-l"])?;
+/// // Neither the policy nor the command is seen in the arguments.
+/// assert_eq!(wrapped.arguments.len(), 2);
+/// assert_eq!(wrapped.descriptors.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Wrapped {
@@ -118,6 +146,18 @@ impl Sandbox {
     /// # Errors
     ///
     /// [`WrapError`]; nothing was started.
+    ///
+    /// ```no_run
+    /// use ringfence::{Policy, Sandbox};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = Sandbox::new(Policy::terminal("."))?;
+    /// let wrapped = sandbox.wrap_through("/usr/bin/ringfence", ["bash", "-l"])?;
+    /// let mut shell = std::process::Command::new(&wrapped.program);
+    /// shell.args(&wrapped.arguments).spawn()?.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wrap_through<S: AsRef<OsStr>>(
         &self,
         program: impl Into<PathBuf>,

@@ -61,6 +61,15 @@ pub(super) static RULES: &[Rule] = &[
         decision: ASK,
         when: ASKED,
     },
+    // One more question, where somebody answers anyway.
+    Rule {
+        calls: &[Syscall::InotifyInit, Syscall::InotifyInit1],
+        decision: Decision::End(
+            Verdict::Ask,
+            "every user has only so many; the supervisor bounds the session's before its first",
+        ),
+        when: ASKED,
+    },
     Rule {
         calls: &[Syscall::Open],
         decision: Decision::Look(&OPEN_FLAGS),

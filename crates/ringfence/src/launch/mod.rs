@@ -206,6 +206,17 @@ pub struct Report {
 }
 
 /// What a session tried to reach.
+///
+/// # Examples
+///
+/// ```
+/// fn show(report: &ringfence::Report) {
+///     for attempt in &report.network.attempts {
+///         println!("{}:{}: {:?}", attempt.host, attempt.port, attempt.verdict);
+///     }
+///     println!("and {} more", report.network.not_kept);
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Each attempt, in order.
@@ -215,6 +226,20 @@ pub struct Network {
 }
 
 /// A protected name that the session made.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::{Policy, Sandbox};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let report = Sandbox::new(Policy::agent("."))?.command("make").status()?;
+/// for found in &report.names {
+///     println!("{} was made, and put at {:?}", found.path.display(), found.moved_to);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct NameFound {
     /// The name.
@@ -224,6 +249,23 @@ pub struct NameFound {
 }
 
 /// Why a command was not started. When this is returned, none of its code has run.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{LaunchError, Policy, Sandbox, SpawnError};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// match sandbox.command("/etc/passwd").status() {
+///     Err(SpawnError::Launch(error @ LaunchError::NotExecutable { .. })) => {
+///         assert_eq!(error.exit_status(), 126);
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -307,6 +349,15 @@ pub enum LaunchError {
 }
 
 /// Why ringfence does not run another program, even one of the system.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::HelperFault;
+///
+/// // Why the engine `bwrap` does not use a bubblewrap that the project could have made.
+/// assert_eq!(HelperFault::InProject.to_string(), "it lies in the project");
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelperFault {
@@ -331,6 +382,21 @@ pub enum HelperFault {
 }
 
 /// A step of a plan, in the words of a message.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{LaunchError, StepName};
+/// use ringfence::core::plan::Step;
+///
+/// assert_eq!(StepName(Step::Landlock).to_string(), "apply Landlock");
+/// let refused = LaunchError::Act {
+///     step: StepName(Step::Landlock),
+///     object: Some("/opt".to_owned()),
+///     source: std::io::ErrorKind::PermissionDenied.into(),
+/// };
+/// assert_eq!(refused.to_string(), "could not apply Landlock (/opt)");
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StepName(pub Step);
 
@@ -362,6 +428,11 @@ impl std::fmt::Display for StepName {
 
 impl LaunchError {
     /// The exit status that tells a shell about it.
+    ///
+    /// ```
+    /// let missing = ringfence::LaunchError::NotFound { program: "cc".into() };
+    /// assert_eq!(missing.exit_status(), 127);
+    /// ```
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::NotFound { .. } => 127,

@@ -91,6 +91,14 @@ impl NewTerminal {
 }
 
 /// How large a terminal is, in characters.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::Size;
+///
+/// assert_eq!(Size::default(), Size { rows: 24, columns: 80 });
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Size {
     /// Lines of text.

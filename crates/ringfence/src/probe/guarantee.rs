@@ -24,6 +24,16 @@ const PRESETS: [(Preset, Kind); 3] = [
 ];
 
 /// What holds on a machine.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::guarantee::Guarantee;
+///
+/// let guarantee = Guarantee::of(&ringfence::probe::thorough().facts);
+/// println!("{guarantee}; {}", guarantee.tracking());
+/// assert!(guarantee.default_holds() || !guarantee.all_hold());
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Guarantee {
     /// What holds the walls up: `namespaces+landlock7+seccomp`.
@@ -35,6 +45,16 @@ pub struct Guarantee {
 }
 
 /// What holds of one preset.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::guarantee::Guarantee;
+///
+/// for preset in Guarantee::of(&ringfence::probe::thorough().facts).presets {
+///     println!("{} by {}: {} rules broken", preset.preset, preset.engine, preset.broken.len());
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct PresetGuarantee {
     /// The preset.
@@ -48,6 +68,18 @@ pub struct PresetGuarantee {
 }
 
 /// Rules that would not hold, for one reason.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::guarantee::Guarantee;
+///
+/// for preset in Guarantee::of(&ringfence::probe::thorough().facts).presets {
+///     for broken in preset.broken {
+///         println!("{}: {}; {}", broken.rules.join(", "), broken.lost, broken.fix);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Broken {
     /// The rules, in words.

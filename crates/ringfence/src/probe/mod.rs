@@ -36,6 +36,20 @@ use ringfence_core::plan::{Arch, Engine, Feature, HostFacts};
 use serde::Serialize;
 
 /// Everything that thorough probing found.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::{Probed, thorough};
+///
+/// let findings = thorough();
+/// if let Some(landlock) = findings.of(Probed::Landlock) {
+///     println!("Landlock: {:?}", landlock.state);
+/// }
+/// for cause in findings.causes() {
+///     println!("{} is missing: {:?}", cause.probed, cause.state);
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// What a plan is compiled against: what this version of ringfence can enforce here.
@@ -64,6 +78,18 @@ impl Findings {
 }
 
 /// One thing that was tried.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::core::plan::Feature;
+///
+/// for finding in ringfence::probe::thorough().findings {
+///     if let Feature::Missing { why, fix } = finding.state {
+///         println!("{}: {why}; {fix}", finding.probed);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
     /// What was tried.
@@ -77,6 +103,16 @@ pub struct Finding {
 }
 
 /// A thing that is tried.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::{Needed, Probed};
+///
+/// assert_eq!(Probed::MountApi.to_string(), "mounts by descriptor");
+/// assert_eq!(Probed::MountApi.needed_by(), "engine namespaces");
+/// assert_eq!(Probed::MountApi.needed(), Needed::ByAnEngine);
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -122,6 +158,14 @@ pub enum Probed {
 }
 
 /// Whether an engine could not work without a thing.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::{Needed, Probed};
+///
+/// assert_eq!(Probed::Tun.needed(), Needed::Otherwise);
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Needed {
     /// It could not.
@@ -208,6 +252,14 @@ impl fmt::Display for Probed {
 }
 
 /// Something around us that explains what works and what does not.
+///
+/// # Examples
+///
+/// ```
+/// for circumstance in ringfence::probe::thorough().circumstances {
+///     println!("{circumstance}");
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "circumstance")]
 #[non_exhaustive]

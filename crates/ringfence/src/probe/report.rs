@@ -10,6 +10,17 @@ use super::{Circumstance, Finding, Findings, Probed};
 pub const VERSION: u32 = 1;
 
 /// Everything that was found, ready to be shown.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::report::{Report, VERSION};
+///
+/// // What `ringfence doctor --json` prints.
+/// let report = Report::new(&ringfence::probe::thorough());
+/// assert_eq!(report.version, VERSION);
+/// println!("{}", report.line);
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// [`VERSION`].
@@ -29,6 +40,17 @@ pub struct Report {
 }
 
 /// One thing that was tried.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::report::{Report, RowState};
+///
+/// let report = Report::new(&ringfence::probe::thorough());
+/// for row in report.features.iter().filter(|row| row.state == RowState::Missing) {
+///     println!("{}: {}", row.name, row.fix.as_deref().unwrap_or("nothing to be done"));
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Row {
     /// What was tried.
@@ -54,6 +76,16 @@ pub struct Row {
 }
 
 /// Whether a thing works.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::report::{Report, RowState};
+///
+/// let report = Report::new(&ringfence::probe::thorough());
+/// let works = report.features.iter().filter(|row| row.state == RowState::Works);
+/// println!("{} of {} work", works.count(), report.features.len());
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowState {
@@ -64,6 +96,15 @@ pub enum RowState {
 }
 
 /// A circumstance, with the sentence that tells it.
+///
+/// # Examples
+///
+/// ```
+/// let report = ringfence::probe::report::Report::new(&ringfence::probe::thorough());
+/// for remark in report.circumstances {
+///     println!("{}", remark.text);
+/// }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Remark {
     /// The circumstance.

@@ -22,6 +22,14 @@ const NOTHING: &str = "/nonexistent/ringfence-trial";
 /// Tries each thing that an engine or a rule could need, and then all of them together.
 ///
 /// For people who ask; a launch is its own trial.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::probe::{examine, report::Report};
+///
+/// println!("{}", Report::new(&examine()).line);
+/// ```
 pub fn examine() -> Findings {
     let mut findings = super::thorough();
     if let Some(state) = launched(&findings.facts) {

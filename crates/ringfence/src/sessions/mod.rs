@@ -18,6 +18,7 @@ mod sweep;
 #[path = "macos.rs"]
 mod sweep;
 
+#[doc(hidden)]
 pub use record::About;
 pub(crate) use record::DirectoryIdentity;
 pub(crate) use registry::Entry;
@@ -31,6 +32,19 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 /// A session that is written down.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::sessions::Registry;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// for session in Registry::of_user()?.sessions()? {
+///     println!("{} in {}: {} processes", session.name, session.project.display(), session.processes);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Session {
     /// What nobody else is called.
@@ -61,6 +75,19 @@ pub struct Session {
 }
 
 /// Whether a session has a supervisor.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::sessions::{Registry, State};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sessions = Registry::of_user()?.sessions()?;
+/// let live = sessions.iter().filter(|session| session.state == State::Live);
+/// println!("{} of {} live", live.count(), sessions.len());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {

@@ -17,8 +17,23 @@ use super::record::{About, DirectoryIdentity, LARGEST, ProcessIdentity, Record, 
 use super::sweep::{self, GroupIdentity, Mark};
 use super::{Session, State};
 use crate::launch::Linger;
+use crate::place::{Lookout, Surroundings};
 
 /// Why sessions cannot be written down, or read.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::sessions::{Registry, RegistryError};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let directory = std::env::temp_dir().join(format!("registry-{}", std::process::id()));
+/// let registry = Registry::open(&directory)?;
+/// assert!(matches!(registry.kill("web"), Err(RegistryError::NoSuch { .. })));
+/// # std::fs::remove_dir(&directory)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -71,6 +86,23 @@ fn open_in(directory: &OwnedFd, name: &CStr, flags: OFlags, mode: Mode) -> Resul
 }
 
 /// Where sessions are written down.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::sessions::Registry;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Registry::of_user()?;
+/// for session in registry.sessions()? {
+///     println!("{} {}", session.name, session.command);
+/// }
+/// registry.kill("web")?;
+/// // What killed supervisors have left.
+/// registry.clean()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Registry {
     path: PathBuf,
@@ -78,11 +110,53 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// The sessions of the user who runs this program: those of `ringfence`, and of every program
+    /// that uses this library.
+    ///
+    /// # Errors
+    ///
+    /// See [`RegistryError`].
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = ringfence::sessions::Registry::of_user()?;
+    /// println!("{}", registry.path().display());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn of_user() -> Result<Self, RegistryError> {
+        let found = Surroundings::of_process(&Lookout::new());
+        let found = found.map_err(io::Error::other).and_then(|surroundings| {
+            let nowhere = "the user has neither a runtime directory nor a home";
+            surroundings
+                .sessions()
+                .ok_or_else(|| io::Error::other(nowhere))
+        });
+        match found {
+            Ok(path) => Self::open(&path),
+            Err(source) => Err(RegistryError::Directory {
+                path: PathBuf::new(),
+                source,
+            }),
+        }
+    }
+
     /// Opens the directory, and makes it if it is not there.
     ///
     /// # Errors
     ///
     /// See [`RegistryError`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::sessions::Registry;
+    /// # let directory = std::env::temp_dir().join(format!("registry-open-{}", std::process::id()));
+    /// let registry = Registry::open(&directory)?;
+    /// assert!(registry.sessions()?.is_empty());
+    /// # std::fs::remove_dir(&directory)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn open(path: &Path) -> Result<Self, RegistryError> {
         match Self::existing(path) {
             Err(RegistryError::Directory { source, .. })
@@ -106,6 +180,18 @@ impl Registry {
     /// # Errors
     ///
     /// See [`RegistryError`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::sessions::Registry;
+    /// # let directory = std::env::temp_dir().join(format!("registry-existing-{}", std::process::id()));
+    /// assert!(Registry::existing(&directory).is_err());
+    /// Registry::open(&directory)?;
+    /// assert!(Registry::existing(&directory).is_ok());
+    /// # std::fs::remove_dir(&directory)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn existing(path: &Path) -> Result<Self, RegistryError> {
         let refused = |source| RegistryError::Directory {
             path: path.to_owned(),
@@ -128,6 +214,17 @@ impl Registry {
     }
 
     /// Where it is.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use ringfence::sessions::Registry;
+    /// # let directory = std::env::temp_dir().join(format!("registry-path-{}", std::process::id()));
+    /// let registry = Registry::open(&directory)?;
+    /// assert_eq!(registry.path(), directory);
+    /// # std::fs::remove_dir(&directory)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }

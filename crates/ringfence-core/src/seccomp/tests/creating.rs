@@ -4,9 +4,10 @@ use super::super::spec::{Creating, FilterSpec};
 use super::expectations::both;
 use super::worlds::Filter;
 
-/// Of the ordinary calls, those that can make a name.
-const CREATING: [&str; 8] = [
+/// Of the ordinary calls, those that can make a name, and the one that is asked about beside them.
+const CREATING: [&str; 9] = [
     "bind",
+    "inotify_init1",
     "linkat",
     "mkdirat",
     "mknodat",

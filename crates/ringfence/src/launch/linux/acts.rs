@@ -24,6 +24,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 use super::expected::Expected;
 use super::gate::Making;
 use super::root::{RootBuild, same};
+use super::shares::Shares;
 use crate::approve::bound::Captured;
 use crate::launch::LaunchError;
 
@@ -41,6 +42,8 @@ pub(super) enum Ready {
     Ids {
         user: IdMap,
         group: IdMap,
+        /// Bounds of the new user namespace, unless they are set when somebody first needs them.
+        shares: Option<Shares>,
     },
     Keyring,
     Landlock(LandlockBuild),
@@ -68,9 +71,17 @@ impl Ready {
             Self::CapabilitiesGone => whole(have_no_capabilities(subject)),
             Self::Checked(expected) => expected.check(),
             Self::Descriptors => whole(close_others(subject, keep)),
-            Self::Ids { user, group } => whole(
-                ProcDir::open().and_then(|proc_dir| map_ids(subject, &proc_dir, *user, *group)),
-            ),
+            Self::Ids {
+                user,
+                group,
+                shares,
+            } => whole(ProcDir::open().and_then(|proc_dir| {
+                map_ids(subject, &proc_dir, *user, *group)?;
+                if let Some(shares) = shares {
+                    shares.bound(&proc_dir);
+                }
+                Ok(())
+            })),
             Self::Gate(making) => whole(making.make()),
             Self::Keyring => whole(keyring::join_new_session(subject)),
             Self::Landlock(build) => build.restrict(subject),

@@ -38,6 +38,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_un
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::guard::{Guard, makes_a_name};
+use super::shares;
 use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
@@ -54,6 +55,8 @@ pub(super) struct Broker {
     shared: Arc<Shared>,
     /// Looks at the names that are about to be made, where that was asked for.
     guard: RefCell<Option<Guard>>,
+    /// The session's user namespace, until it has bounds.
+    unbounded: RefCell<Option<OwnedFd>>,
 }
 
 #[derive(Debug)]
@@ -113,7 +116,15 @@ impl Broker {
                 untold: Mutex::default(),
             }),
             guard: RefCell::new(None),
+            unbounded: RefCell::new(None),
         }
+    }
+
+    /// Bounds this user namespace before the session takes anything that its user has only so much
+    /// of.
+    pub(super) fn sharing(self, user: OwnedFd) -> Self {
+        *self.unbounded.borrow_mut() = Some(user);
+        self
     }
 
     /// Lets sockets on these file systems be the session's own, too.
@@ -184,6 +195,13 @@ impl Broker {
             // Until here the number of the thread may have been somebody else's; then nobody waits
             // for this answer any more.
             let _ = shared.listener.answer(call.id, answer);
+            return;
+        }
+        if shares::are_taken_by(&call) {
+            if let Some(user) = self.unbounded.borrow_mut().take() {
+                shares::bound(&user);
+            }
+            let _ = shared.listener.answer(call.id, Answer::Continue);
             return;
         }
         match shared.decide(&call) {

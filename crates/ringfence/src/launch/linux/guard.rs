@@ -267,13 +267,18 @@ pub(super) fn makes_a_name(call: &Notification) -> bool {
     shapes().iter().any(|(number, ..)| *number == call.number)
 }
 
-/// The calls that make names, by their numbers on this processor.
-fn shapes() -> Vec<(i32, Syscall, Shape)> {
-    let arch = if cfg!(target_arch = "aarch64") {
+/// The processor that numbers calls here.
+pub(super) fn arch() -> Arch {
+    if cfg!(target_arch = "aarch64") {
         Arch::Aarch64
     } else {
         Arch::X86_64
-    };
+    }
+}
+
+/// The calls that make names, by their numbers on this processor.
+fn shapes() -> Vec<(i32, Syscall, Shape)> {
+    let arch = arch();
     let here = |makes, path| Shape {
         makes,
         directory: None,

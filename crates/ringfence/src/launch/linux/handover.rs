@@ -138,13 +138,15 @@ const PRIVILEGES: u8 = 6;
 const SECCOMP: u8 = 7;
 const GATE: u8 = 8;
 
-const RESOURCES: [LimitedResource; 6] = [
+const RESOURCES: [LimitedResource; 8] = [
     LimitedResource::Core,
     LimitedResource::Cpu,
     LimitedResource::Data,
     LimitedResource::Fsize,
+    LimitedResource::Msgqueue,
     LimitedResource::Nofile,
     LimitedResource::Nproc,
+    LimitedResource::Sigpending,
 ];
 
 const WANTED: [Wanted; 3] = [Wanted::Datagram, Wanted::Stream, Wanted::Stream6];

@@ -25,6 +25,7 @@ mod root;
 mod running;
 mod seat;
 mod second;
+mod shares;
 mod streams;
 mod telling;
 mod through;

@@ -30,6 +30,7 @@ use super::names::{self, Name};
 use super::root::{self, Text};
 use super::running::Running;
 use super::seat::{self, Seat};
+use super::shares::{self, Shares};
 use super::streams;
 use super::tmp::SessionTmp;
 use super::wire;
@@ -142,7 +143,12 @@ pub fn prepare_with(
         }
         gathered.take(act)?;
     }
-    gathered.finish();
+    if !shares::are_asked_about(plan) {
+        gathered.share();
+    }
+    if options.testing.danger_without != Some(Step::Limits) {
+        gathered.finish();
+    }
     let directory = directory(policy, &command.directory)?;
     let programs = programs(command, &environment)?;
     let (failure, failure_inside) = pipe("open a pipe")?;
@@ -311,7 +317,17 @@ impl Gathered {
         Ok(())
     }
 
-    /// Every restricted session has a limit on dumps, whatever the plan says of limits.
+    /// Bounds what the session may take of what its user has only so much of.
+    fn share(&mut self) {
+        for (_, act) in &mut self.acts {
+            if let Ready::Ids { shares, .. } = act {
+                *shares = Some(Shares::find());
+            }
+        }
+    }
+
+    /// Every restricted session has a limit on dumps, and on what its user has only so much of,
+    /// whatever the plan says of limits.
     fn finish(&mut self) {
         if self.engine == Engine::Track {
             return;
@@ -319,15 +335,16 @@ impl Gathered {
         // Exactly one: a host that pipes dumps into a program skips those of this size only, and
         // no handler outside may be made to look at what runs inside.
         let no_dumps = (LimitedResource::Core, exactly(1));
+        let always = std::iter::once(no_dumps).chain(shares::limits());
         let limits = self.acts.iter_mut().find_map(|(_, act)| match act {
             Ready::Limits(limits) => Some(limits),
             _ => None,
         });
         if let Some(limits) = limits {
-            limits.push(no_dumps);
+            limits.extend(always);
         } else {
-            self.acts
-                .push((Step::Limits, Ready::Limits(vec![no_dumps])));
+            let limits = Ready::Limits(always.collect());
+            self.acts.push((Step::Limits, limits));
             self.acts.sort_by_key(|(step, _)| *step);
         }
     }
@@ -391,7 +408,14 @@ impl Prepared {
         running.terminal = receive(self.terminal)?;
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(socket) = self.asked_over {
-            let (broker, session) = broker(&socket, self.namespaces, running.id())?;
+            let (mut broker, session) = broker(&socket, self.namespaces, running.id())?;
+            if boundary == Boundary::PidNamespace {
+                let user = session.user.try_clone();
+                broker = broker.sharing(user.map_err(|error| LaunchError::Prepare {
+                    what: "hold the session's user namespace".to_owned(),
+                    source: error,
+                })?);
+            }
             running.ask(broker.also(own_filesystems));
             running.session = Some(session);
         }
@@ -517,6 +541,7 @@ fn ready(act: &Act, texts: &[Text], granted: &[Captured]) -> Result<Option<Ready
         Act::Ids => Ready::Ids {
             user: IdMap::same(rustix::process::geteuid().as_raw()),
             group: IdMap::same(rustix::process::getegid().as_raw()),
+            shares: None,
         },
         Act::Root { base, mounts } => {
             let build = root::lay_out(*base, mounts, texts, granted);

@@ -36,6 +36,14 @@ const RET_ERRNO: u32 = 0x0005_0000;
 /// What only a process could find out (namespaces, mounts) is said to work: the launch tries it
 /// before anything else, and when it is refused the caller asks [`thorough`] and compiles again.
 /// Nothing that would weaken a plan is assumed.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::core::settings::Os;
+///
+/// assert_eq!(ringfence::probe::quick().os, Os::Linux);
+/// ```
 pub fn quick() -> HostFacts {
     let abi = landlock::abi();
     HostFacts {
@@ -71,6 +79,13 @@ pub fn quick() -> HostFacts {
 /// Tries each thing that an engine or a rule could need, in children that end at once.
 ///
 /// This takes some milliseconds; nothing is left behind and the calling process is not changed.
+///
+/// # Examples
+///
+/// ```
+/// let findings = ringfence::probe::thorough();
+/// println!("{} things were tried", findings.findings.len());
+/// ```
 pub fn thorough() -> Findings {
     let around = Surroundings::look();
     let mut trial = Trial {
@@ -303,11 +318,13 @@ fn unasked_cgroup() -> CgroupFacts {
 }
 
 /// What bubblewrap of the system there is, by looking alone. Only launches that name it need it.
+#[doc(hidden)]
 pub fn bwrap() -> Bwrap {
     system_bwrap()
 }
 
 /// Whether a session could have a cgroup of its own, by looking alone.
+#[doc(hidden)]
 pub fn cgroup() -> CgroupFacts {
     cgroup::look()
 }

@@ -19,6 +19,9 @@ use super::{
 /// Where the scratch is while the root is built, seen from the old one.
 pub(super) const SCRATCH_AT: &CStr = c"/proc";
 
+/// How many terminals a session can have: every machine has only so many for all, 4,096 as a rule.
+const MOST_TERMINALS: &CStr = c"256";
+
 impl RootBuild {
     /// What a failure's number means, in words.
     pub(in super::super) fn describe(&self, detail: u32) -> Option<String> {
@@ -189,6 +192,7 @@ impl Placed {
                 let terminals = Filesystem::open(c"devpts")?;
                 terminals.set(c"ptmxmode", c"0666")?;
                 terminals.set(c"mode", c"0620")?;
+                terminals.set(c"max", MOST_TERMINALS)?;
                 terminals.mount(Attributes::NOSUID | Attributes::NOEXEC)?
             }
         };
