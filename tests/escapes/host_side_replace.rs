@@ -21,8 +21,10 @@ struct Running(Child);
 /// How the supervisor learns what the host does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Watched {
+    /// As every session is that has run for a while.
     ByListening,
     ByLooking,
+    ByNobody,
 }
 
 impl Watched {
@@ -43,7 +45,17 @@ impl Running {
         output.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-        Self(child)
+        let running = Self(child);
+        if watched == Watched::ByListening {
+            wait_until("it listens", || running.listens());
+        }
+        running
+    }
+
+    fn listens(&self) -> bool {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.0.id())).unwrap();
+        let mut open = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        open.any(|what| what == Path::new("anon_inode:inotify"))
     }
 
     fn stop(mut self, world: &World) -> Option<i32> {
@@ -189,7 +201,7 @@ fn what_the_host_makes_is_protected_and_stays() {
         }
         // The control: with nobody to watch, the same host leaves everything open.
         let open = setup.without(ringfence_core::plan::Step::Names);
-        let running = Running::start(world, &open, &script, Watched::ByListening);
+        let running = Running::start(world, &open, &script, Watched::ByNobody);
         host(world, &world.project(""), "mkdir .idea");
         try_it(world);
         assert_eq!(running.stop(world), Some(0));
@@ -230,7 +242,7 @@ fn a_repository_below_a_replaced_directory_is_protected_again() {
         // The control: nobody watches, and it is open.
         host(world, &world.project(""), "git init -q vendor/sub");
         let open = level(world, "hidden").without(ringfence_core::plan::Step::Names);
-        let running = Running::start(world, &open, &script, Watched::ByListening);
+        let running = Running::start(world, &open, &script, Watched::ByNobody);
         host(world, &world.project(""), replace);
         try_it(world);
         assert_eq!(running.stop(world), Some(0));
