@@ -70,6 +70,8 @@ mod nothing_survives;
 #[cfg(test)]
 mod other_processes;
 #[cfg(test)]
+mod path_bombs;
+#[cfg(test)]
 mod planted_mount_point;
 #[cfg(test)]
 mod private_tmp;

@@ -17,6 +17,8 @@ mod sweep;
 #[cfg(target_os = "macos")]
 #[path = "macos.rs"]
 mod sweep;
+#[cfg(target_os = "linux")]
+mod tree;
 
 #[doc(hidden)]
 pub use record::About;
@@ -24,7 +26,7 @@ pub(crate) use record::DirectoryIdentity;
 pub(crate) use registry::Entry;
 pub use registry::{Registry, RegistryError};
 #[cfg(target_os = "linux")]
-pub(crate) use sweep::remove_all;
+pub(crate) use tree::remove_all;
 
 use std::path::PathBuf;
 use std::time::SystemTime;

@@ -2,11 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::fs::Permissions;
-use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,11 +11,11 @@ use ringfence_sys::process::fill_random;
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::{Errno, Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, unlinkat};
+use rustix::fs::{AtFlags, Mode, Stat, unlinkat};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::record::{DirectoryIdentity, ProcessIdentity, Record};
-use super::{Session, State};
+use super::{Session, State, tree};
 pub(super) use crate::track::group::GroupIdentity;
 use crate::track::group::SessionGroup;
 pub(super) use crate::track::mark::Mark;
@@ -237,26 +233,6 @@ pub(super) fn remove_directory(record: &Record) -> Result<(), Errno> {
     }
 }
 
-/// Removes a directory with all that is in it, also what a command has closed to its own user.
-/// Follows no link.
-pub(crate) fn remove_all(path: &Path) -> std::io::Result<()> {
-    let gone = std::fs::remove_dir_all(path);
-    if !matches!(&gone, Err(error) if error.kind() == ErrorKind::PermissionDenied) {
-        return gone;
-    }
-    let mut closed = vec![path.to_owned()];
-    while let Some(directory) = closed.pop() {
-        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
-        for entry in std::fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                closed.push(entry.path());
-            }
-        }
-    }
-    std::fs::remove_dir_all(path)
-}
-
 /// Removes a directory with all that is in it, and nothing that only has its name.
 fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
     let (Some(parent), Some(name)) = (identity.path.parent(), identity.path.file_name()) else {
@@ -272,7 +248,9 @@ fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
         Err(errno) => return Err(errno),
     };
     let name = c_string(Path::new(name))?;
-    let directory = match rustix::fs::openat(&parent, &name, flags, Mode::empty()) {
+    // It may be closed to its own user.
+    let held = flags.difference(OpenFlags::RDONLY) | OpenFlags::PATH;
+    let directory = match rustix::fs::openat(&parent, &name, held, Mode::empty()) {
         Ok(directory) => directory,
         // Gone, or something else by that name.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
@@ -284,22 +262,7 @@ fn remove_tree(identity: &DirectoryIdentity) -> Result<(), Errno> {
     }
     // One that was never finished goes only if it is empty.
     if identity.inode != 0 {
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let below = entry.file_name();
-            if below == c"." || below == c".." {
-                continue;
-            }
-            let inside = Path::new("/proc/self/fd")
-                .join(directory.as_raw_fd().to_string())
-                .join(std::ffi::OsStr::from_bytes(below.to_bytes()));
-            let gone = if entry.file_type() == FileType::Directory {
-                remove_all(&inside)
-            } else {
-                std::fs::remove_file(&inside)
-            };
-            gone.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        }
+        tree::empty(&directory)?;
     }
     match unlinkat(&parent, &name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
