@@ -24,7 +24,7 @@ enum Watched {
     /// As every session is that has run for a while.
     ByListening,
     ByLooking,
-    ByNobody,
+    Not,
 }
 
 impl Watched {
@@ -201,7 +201,7 @@ fn what_the_host_makes_is_protected_and_stays() {
         }
         // The control: with nobody to watch, the same host leaves everything open.
         let open = setup.without(ringfence_core::plan::Step::Names);
-        let running = Running::start(world, &open, &script, Watched::ByNobody);
+        let running = Running::start(world, &open, &script, Watched::Not);
         host(world, &world.project(""), "mkdir .idea");
         try_it(world);
         assert_eq!(running.stop(world), Some(0));
@@ -242,7 +242,7 @@ fn a_repository_below_a_replaced_directory_is_protected_again() {
         // The control: nobody watches, and it is open.
         host(world, &world.project(""), "git init -q vendor/sub");
         let open = level(world, "hidden").without(ringfence_core::plan::Step::Names);
-        let running = Running::start(world, &open, &script, Watched::ByNobody);
+        let running = Running::start(world, &open, &script, Watched::Not);
         host(world, &world.project(""), replace);
         try_it(world);
         assert_eq!(running.stop(world), Some(0));
