@@ -42,6 +42,8 @@ mod grants;
 #[cfg(test)]
 mod handles;
 #[cfg(test)]
+mod home_dotfiles;
+#[cfg(test)]
 mod host_side_replace;
 #[cfg(test)]
 mod index;

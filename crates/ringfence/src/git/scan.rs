@@ -12,12 +12,13 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_core::path::AbsPath;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::cache::{Node, Stamp, Tree};
+use super::cache::{Stamp, Tree};
 use super::reading::{self, Entry};
 
 /// More directories than any project has; what is larger is refused, not searched in part.
@@ -26,6 +27,8 @@ const MOST_DIRECTORIES: usize = 250_000;
 const DEEPEST: usize = 2048;
 /// From this many on, directories are asked by several threads.
 const WORTH_THREADS: usize = 2048;
+/// So many are asked by one of them at a time.
+const A_FEW: usize = 32;
 /// A directory that changed this shortly before it was listed may have changed again within one
 /// tick of the file system's clock.
 const TICK: Duration = Duration::from_millis(50);
@@ -352,42 +355,46 @@ fn children(tree: &Tree) -> HashMap<u32, Vec<u32>> {
 /// above it has changed, and nothing below that is believed.
 fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
     let paths = tree.paths();
-    let mut fresh = vec![false; paths.len()];
-    let ask = |first: usize, nodes: &[Node], fresh: &mut [bool]| {
-        for ((node, path), fresh) in nodes.iter().zip(paths.from(first)).zip(fresh) {
-            *fresh = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
+    let fresh: Vec<AtomicBool> = paths.iter().map(|_| AtomicBool::new(false)).collect();
+    let next = AtomicUsize::new(0);
+    let ask = || {
+        loop {
+            // Each takes the next few: the one that has to share its processor takes fewer.
+            let first = next.fetch_add(A_FEW, Ordering::Relaxed);
+            if first >= fresh.len() {
+                break;
+            }
+            let nodes = tree.nodes.iter().zip(&fresh).skip(first).take(A_FEW);
+            for ((node, fresh), path) in nodes.zip(paths.from(first)) {
+                let same = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
+                fresh.store(same, Ordering::Relaxed);
+            }
         }
     };
     let threads = if paths.len() < WORTH_THREADS {
         1
     } else {
-        spare_processors().min(4)
+        processors().min(4)
     };
-    if threads < 2 {
-        ask(0, &tree.nodes, &mut fresh);
-        return fresh;
-    }
-    let size = paths.len().div_ceil(threads);
     std::thread::scope(|scope| {
-        let parts = tree.nodes.chunks(size).zip(fresh.chunks_mut(size));
-        for (part, (nodes, fresh)) in parts.enumerate() {
-            scope.spawn(move || ask(part * size, nodes, fresh));
+        for _ in 1..threads {
+            scope.spawn(ask);
         }
+        ask();
     });
-    fresh
+    fresh.into_iter().map(AtomicBool::into_inner).collect()
 }
 
-/// Processors beside the one on which repositories are read meanwhile.
 #[cfg(target_os = "linux")]
-fn spare_processors() -> usize {
+fn processors() -> usize {
     // The standard library would read a dozen files about quotas first.
     let all = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
-    usize::try_from(all).unwrap_or_default().saturating_sub(1)
+    usize::try_from(all).unwrap_or(1)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn spare_processors() -> usize {
-    std::thread::available_parallelism().map_or(0, |all| all.get() - 1)
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn now(root: &OwnedFd, path: &Path) -> Option<Stamp> {
