@@ -460,7 +460,12 @@ pub(crate) fn has(program: &str) -> bool {
 
 /// The processes that sleep for this long: those that have become `sleep` already.
 pub(crate) fn sleepers(mark: &str) -> Vec<u32> {
-    let wanted = format!("sleep\0{mark}\0");
+    processes_of(&["sleep", mark])
+}
+
+/// The processes with exactly these arguments.
+pub(crate) fn processes_of(words: &[&str]) -> Vec<u32> {
+    let wanted = words.join("\0") + "\0";
     let entries = fs::read_dir("/proc").unwrap();
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers

@@ -1,6 +1,6 @@
 //! Keys, jobs, sizes: what a shell does on a terminal.
 
-use crate::driver::{PATIENCE, Terminal, for_each_user, is_stopped, sleepers, until};
+use crate::driver::{PATIENCE, Terminal, for_each_user, is_stopped, processes_of, sleepers, until};
 use crate::ends::mark;
 
 /// A confined bash without anybody's start-up files.
@@ -88,8 +88,11 @@ fn a_command_is_suspended_with_ringfence_and_continued() {
     for_each_user(|world| {
         let mut terminal = world.shell();
         let before = terminal.modes();
-        terminal.line("rf run --tty -- sh -c 'echo rea''dy; read x; echo got=$x; exit 3'");
+        let mark = mark();
+        let script = "echo ready; read x; echo got=$x; exit 3";
+        terminal.line(&format!("rf run --tty -- sh -c '{script}' {mark}"));
         terminal.expect("ready\r\n");
+        let command = processes_of(&["sh", "-c", script, &mark])[0];
         terminal.keys("\x1a");
         terminal.expect("Stopped");
         terminal.expect("outside> ");
@@ -101,6 +104,8 @@ fn a_command_is_suspended_with_ringfence_and_continued() {
             terminal.line("fg");
             terminal.expect("ringfence run");
             terminal.wait_until_taken();
+            // Whoever is continued forgets that it was asked to stop while it did not run.
+            until("it goes on", PATIENCE, || !is_stopped(command));
             terminal.keys("\x1a");
             terminal.expect("Stopped");
             terminal.expect("outside> ");
