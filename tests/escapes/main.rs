@@ -64,6 +64,8 @@ mod many_repositories;
 #[cfg(test)]
 mod metadata_write;
 #[cfg(test)]
+mod moved_references;
+#[cfg(test)]
 mod namespaces_and_mounts;
 #[cfg(test)]
 mod nested;

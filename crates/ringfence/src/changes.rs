@@ -5,6 +5,7 @@
 //! is followed, only regular files are read, nothing is waited for, and everything is bounded.
 
 mod programs;
+mod references;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,6 +29,8 @@ use crate::git::scan::{Looks, open_below};
 use crate::git::{self, Search, entry_of};
 pub use programs::{MOST_PROGRAMS, ProgramChanges};
 use programs::{Programs, holds_programs};
+use references::References;
+pub use references::{ReferenceChange, ReferenceChanges};
 
 /// Larger files are told by their size.
 const LARGEST: u64 = 64 << 20;
@@ -47,6 +50,8 @@ pub struct Before {
     repositories: Option<HashMap<AbsPath, Identity>>,
     /// `None` if nobody could look.
     programs: Option<Programs>,
+    /// `None` if nobody could look.
+    references: Option<References>,
     at: SystemTime,
 }
 
@@ -71,6 +76,8 @@ pub struct Changes {
     pub programs: ProgramChanges,
     /// Repositories that were not there, or are not the ones that were.
     pub repositories: Vec<NewRepository>,
+    /// Branches and other references, in those that were there, which do not lead where they led.
+    pub references: ReferenceChanges,
     /// Files that gained a set-user-id or set-group-id bit, or have one and were changed.
     pub set_id: Listed,
     /// Files that have another name outside the project, so that writing to them writes there. No
@@ -164,6 +171,7 @@ impl Changes {
         self.files.is_empty()
             && programs
             && self.repositories.is_empty()
+            && self.references.count == 0
             && paths == 0
             && self.complete
     }
@@ -195,13 +203,16 @@ impl Before {
             files,
             repositories,
             programs: directories.map(|all| Programs::look(&search.project, &all)),
+            references: References::look(search),
             at,
         }
     }
 
     /// Looks again, when nothing of the session is left.
-    pub fn compare(self) -> Changes {
+    pub fn compare(mut self) -> Changes {
         let mut changes = Changes::default();
+        let references = self.references.take();
+        let references = references.map(|before| before.compare(&self.project));
         for (name, before) in &self.files {
             let after = digest(&self.project.below(name));
             if after != *before {
@@ -226,6 +237,9 @@ impl Before {
                 changes.hard_links.push(&path);
             }
         }
+        let (references, all) = references.unwrap_or_default();
+        changes.references = references;
+        changes.complete &= all;
         changes.hard_links.paths.sort();
         changes.repositories.sort_by(|a, b| a.path.cmp(&b.path));
         changes

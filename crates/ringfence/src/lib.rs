@@ -112,7 +112,9 @@ pub use ringfence_core as core;
 pub use audit::{Denial, Denied};
 #[cfg(unix)]
 #[doc(inline)]
-pub use changes::{Changes, FileChange, Listed, NewRepository};
+pub use changes::{
+    Changes, FileChange, Listed, NewRepository, ProgramChanges, ReferenceChange, ReferenceChanges,
+};
 #[cfg(unix)]
 pub use command::{Command, Output, SpawnError, Stdio};
 #[cfg(unix)]

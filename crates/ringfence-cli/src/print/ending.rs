@@ -98,6 +98,16 @@ fn changed(out: &mut String, changes: &Changes) {
         line(out, &format!("{path} is a new repository{knobs}"));
     }
     more(out, changes.repositories.len());
+    for moved in changes.references.moved.iter().take(MOST_NAMED) {
+        let (name, repository) = (printable(&moved.name), printable(&moved.repository));
+        let leads = |to: &Option<String>| printable(to.as_deref().unwrap_or("nothing"));
+        let (before, after) = (leads(&moved.before), leads(&moved.after));
+        line(
+            out,
+            &format!("{name} in {repository} was moved: {before} is now {after}"),
+        );
+    }
+    more(out, changes.references.count);
     listed(out, &changes.set_id, "runs with another's rights");
     listed(
         out,

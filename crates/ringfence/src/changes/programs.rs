@@ -28,6 +28,14 @@ const MOST_BYTES: u64 = 256 << 20;
 const MOST_LISTED: usize = 100;
 
 /// What became of a project's own programs.
+///
+/// # Examples
+///
+/// ```
+/// fn show(changes: &ringfence::Changes) {
+///     println!("{} programs are not as they were", changes.programs.count);
+/// }
+/// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct ProgramChanges {
     /// The first ones that are not as they were.

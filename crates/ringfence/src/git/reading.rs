@@ -18,6 +18,8 @@ use rustix::io::Errno;
 const LONGEST_POINTER: u64 = 4096 + 16;
 /// No configuration is longer.
 const LONGEST_CONFIG: u64 = 1 << 20;
+/// Some hundred thousand references.
+const LONGEST_REFERENCES: u64 = 16 << 20;
 
 /// The text of a file such as `.git`, `commondir` or `gitdir`, without the end of its line.
 pub(crate) fn pointer(path: &AbsPath) -> Option<String> {
@@ -30,6 +32,11 @@ pub(crate) fn pointer(path: &AbsPath) -> Option<String> {
 /// The text of a configuration file in a git directory.
 pub(crate) fn config(path: &AbsPath) -> Option<String> {
     read(path, LONGEST_CONFIG)
+}
+
+/// The text of the file that holds most references of a git directory.
+pub(crate) fn packed_references(path: &AbsPath) -> Option<String> {
+    read(path, LONGEST_REFERENCES)
 }
 
 /// The text of one of the user's own files, which may be a link.
