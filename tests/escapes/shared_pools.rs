@@ -126,7 +126,7 @@ fn a_session_that_takes_all_it_can_leaves_the_user_as_much() {
         ));
         for (name, count) in &all {
             assert!((1..=count.div_ceil(2)).contains(&took[name]), "{took:?}");
-            // The supervisor listens as well.
+            // After a second the supervisor listens as well.
             let kept = took[name] + left[name];
             assert!((count - 1..=*count).contains(&kept), "{name}: {left:?}");
         }
@@ -137,7 +137,9 @@ fn a_session_that_takes_all_it_can_leaves_the_user_as_much() {
         unasked.no_listener = true;
         let [took, left, _] = confined(&unasked);
         assert_eq!([took["instances"], took["watches"]], [10, 30], "{took:?}");
-        assert_eq!([left["instances"], left["watches"]], [9, 29], "{left:?}");
+        for (name, half) in [("instances", 10), ("watches", 30)] {
+            assert!((half - 1..=half).contains(&left[name]), "{name}: {left:?}");
+        }
 
         // Landlock alone can do so for what limits bound.
         let mut landlock = world.setup_with(r#""on_gap": "report""#);
