@@ -272,3 +272,34 @@ fn nothing_is_left_and_nothing_is_shown() {
         }
     });
 }
+
+/// A link that leads to nothing, at a protected name or above it: whoever makes what it leads to makes
+/// the name, under another one. Such a tree is refused, and stays as it was.
+#[test]
+fn a_link_that_leads_to_nothing_is_no_way_to_a_name() {
+    for_each_user(binaries!(), |world| {
+        let make = "mkdir -p elsewhere/workflows && echo x > elsewhere/file";
+        for (link, name) in [
+            (".github", ".github/workflows"),
+            (".cargo", ".cargo/config.toml"),
+            (".vscode", ".vscode"),
+        ] {
+            for to in [Path::new("elsewhere"), &world.project("elsewhere")] {
+                let link = world.project(link);
+                std::os::unix::fs::symlink(to, &link).unwrap();
+                world.own();
+                // The control: on the host it is one.
+                super::git_metadata::host(world, &world.project(""), make);
+                assert!(link.try_exists().unwrap(), "{name}");
+                fs::remove_dir_all(world.project("elsewhere")).unwrap();
+
+                let done = world.run(&world.setup(), ["sh", "-c", make]);
+                done.assert_status(125);
+                assert!(done.stderr.contains("leads to nothing"), "{}", done.stderr);
+                assert!(!world.project("elsewhere").try_exists().unwrap(), "{name}");
+                assert_eq!(fs::read_link(&link).unwrap(), to, "{name}");
+                fs::remove_file(&link).unwrap();
+            }
+        }
+    });
+}

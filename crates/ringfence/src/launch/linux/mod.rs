@@ -31,6 +31,7 @@ mod telling;
 mod through;
 mod tmp;
 mod watch;
+mod ways;
 mod wire;
 
 pub use bwrap::system_bwrap;

@@ -27,6 +27,7 @@ use super::aside::put_aside;
 use super::cover::{self, Session};
 use super::guard::{Guard, Makes};
 use super::watch::{Listener, Watch, worked};
+use super::ways::{Look, Ways, look};
 use crate::launch::{Cause, LaunchError, NameFound};
 use crate::listing::Listings;
 
@@ -61,8 +62,8 @@ pub(super) enum AtStart {
 ///
 /// # Errors
 ///
-/// A link that leads nowhere looks like nothing until the session makes what it leads to. It is
-/// somebody else's, so it cannot be put aside afterwards either.
+/// A link that leads nowhere looks like nothing until the session makes what it leads to, wherever
+/// that is. It is somebody else's, so it cannot be put aside afterwards either.
 pub(super) fn of_plan(
     policy: &Policy,
     plan: &Plan,
@@ -76,12 +77,14 @@ pub(super) fn of_plan(
     for act in plan.acts() {
         match act {
             Act::Names { absent } => {
-                let mut listings = Listings::default();
+                let mut ways = Ways::default();
                 for name in absent {
-                    if let Look::There(_) = look(name.as_path(), &mut listings) {
+                    if let Some(link) = ways.link_to(name.as_path()) {
+                        let link = ringfence_core::text::printable_path(link);
+                        let fix = "make what it leads to, or take it away";
                         return Err(LaunchError::Prepare {
-                            what: format!("protect {name}, from where a link leads to nothing"),
-                            source: io::ErrorKind::AlreadyExists.into(),
+                            what: format!("protect {name}: {link} is a link that leads to nothing"),
+                            source: io::Error::other(fix),
                         });
                     }
                     names.push(named(policy, &mut tops, name, AtStart::Absent));
@@ -452,27 +455,6 @@ impl Names {
     pub(super) fn uncovered(&self) -> Option<PollFd<'_>> {
         let changes = self.session.as_ref()?.changes.as_ref()?;
         Some(PollFd::new(changes, PollFlags::PRI))
-    }
-}
-
-/// What stands at a name.
-enum Look {
-    Nothing,
-    There(Stat),
-    /// The directory can no longer be looked into.
-    Unknown,
-}
-
-fn look(path: &Path, listings: &mut Listings) -> Look {
-    if let (Some(directory), Some(name)) = (path.parent(), path.file_name())
-        && listings.lack(directory, name)
-    {
-        return Look::Nothing;
-    }
-    match rustix::fs::lstat(path) {
-        Ok(status) => Look::There(status),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Look::Nothing,
-        Err(_) => Look::Unknown,
     }
 }
 

@@ -1,0 +1,99 @@
+//! What stands at protected names, and on the way to them.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use ringfence_sys::Errno;
+use rustix::fs::{FileType, Stat};
+
+use crate::listing::Listings;
+
+/// What stands at a name.
+pub(super) enum Look {
+    Nothing,
+    There(Stat),
+    /// The directory can no longer be looked into.
+    Unknown,
+}
+
+/// Looks at a name, and into its directory if that was asked about often.
+pub(super) fn look(path: &Path, listings: &mut Listings) -> Look {
+    if let (Some(directory), Some(name)) = (path.parent(), path.file_name())
+        && listings.lack(directory, name)
+    {
+        return Look::Nothing;
+    }
+    match rustix::fs::lstat(path) {
+        Ok(status) => Look::There(status),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Look::Nothing,
+        Err(_) => Look::Unknown,
+    }
+}
+
+/// The ways to names that nobody found.
+#[derive(Default)]
+pub(super) struct Ways<'a> {
+    listings: Listings,
+    /// Directories on whose way there is no link.
+    plain: HashSet<&'a Path>,
+}
+
+impl<'a> Ways<'a> {
+    /// What keeps a name from being absent: a link at it or above it. Found nobody has it either way,
+    /// so such a link leads to nothing; what else stands at the name itself came a moment ago.
+    pub(super) fn link_to(&mut self, name: &'a Path) -> Option<&'a Path> {
+        for path in name.ancestors() {
+            if path != name && self.plain.contains(path) {
+                break;
+            }
+            match look(path, &mut self.listings) {
+                Look::Nothing => {}
+                Look::There(status) if path == name || is_link(&status) => return Some(path),
+                Look::There(_) | Look::Unknown => break,
+            }
+        }
+        self.plain.extend(name.ancestors().skip(1));
+        None
+    }
+}
+
+fn is_link(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::Symlink
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_is_found_at_a_name_and_above_it() {
+        let guard = tempfile::tempdir().unwrap();
+        let project = fs::canonicalize(guard.path()).unwrap();
+        fs::create_dir_all(project.join("there/below")).unwrap();
+        fs::write(project.join("file"), "").unwrap();
+        for link in ["at", "above", "there/link"] {
+            symlink("nowhere", project.join(link)).unwrap();
+        }
+        let path = |name: &str| project.join(name);
+        let names = [
+            ("absent", None),
+            ("absent/below", None),
+            ("there/absent", None),
+            ("there/below/absent/far", None),
+            ("file/below", None),
+            ("file", Some("file")),
+            ("at", Some("at")),
+            ("above/name", Some("above")),
+            ("above/far/name", Some("above")),
+            ("there/link/name", Some("there/link")),
+        ];
+        let paths: Vec<_> = names.iter().map(|(name, _)| path(name)).collect();
+        let mut ways = Ways::default();
+        for (at, (name, link)) in paths.iter().zip(names) {
+            let link = link.map(path);
+            assert_eq!(ways.link_to(at), link.as_deref(), "{name}");
+        }
+    }
+}
