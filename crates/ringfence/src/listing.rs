@@ -59,6 +59,7 @@ struct Names(Vec<u8>);
 
 impl Names {
     /// Whether it could be added: what is too long is no name.
+    #[cfg(target_os = "linux")]
     fn push(&mut self, name: &[u8]) -> bool {
         let length = u8::try_from(name.len());
         if let Ok(length) = length {
