@@ -41,14 +41,18 @@ impl Hands {
 /// Whether a helper would have a processor to itself. On a busy machine it would have to wait for
 /// its turn, and the first process for it.
 fn is_worth_it() -> bool {
-    // The kernel gives loads as fractions of this.
-    const ONE: u64 = 1 << 16;
     let Ok(ours) = rustix::thread::sched_getaffinity(None) else {
         return false;
     };
-    let processors = u64::from(ours.count());
-    let [last_minute, ..] = rustix::system::sysinfo().loads;
-    processors > 1 && last_minute < processors * ONE
+    running().is_some_and(|running| running < ours.count())
+}
+
+/// How many threads of the machine run or could run at this moment, this one among them.
+fn running() -> Option<u32> {
+    // Three averages, and then "running/all"; only the number of this moment says what is free now.
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let (running, _) = text.split_whitespace().nth(3)?.split_once('/')?;
+    running.parse().ok()
 }
 
 /// What the helper is doing.
