@@ -83,7 +83,7 @@ pub(super) fn of_plan(
                         let link = ringfence_core::text::printable_path(link);
                         let fix = "make what it leads to, or take it away";
                         return Err(LaunchError::Prepare {
-                            what: format!("protect {name}: {link} is a link that leads to nothing"),
+                            what: format!("protect {name}: {link} leads to nothing"),
                             source: io::Error::other(fix),
                         });
                     }
@@ -266,7 +266,11 @@ impl Names {
         if self.watch.is_some() || self.all.is_empty() {
             return Holds::Yes;
         }
-        self.watch = Some(Watch::looking());
+        // Where nobody tells of mounts that go, looking alone would be too slow for the host.
+        self.watch = Some(match self.uncovered() {
+            Some(_) => Watch::looking(),
+            None => Watch::listening(&self.all),
+        });
         self.check(guard)
     }
 
@@ -464,5 +468,23 @@ fn makers(status: &Stat) -> &'static [Makes] {
         FileType::Directory => &[Makes::Directory, Makes::Moved],
         FileType::RegularFile => &[Makes::File, Makes::Moved, Makes::Other],
         _ => &[Makes::Moved, Makes::Other],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_told_of_mounts_listens_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut names = Names::new(vec![Name {
+            path: directory.path().join(".vscode"),
+            within: directory.path().to_owned(),
+            access: Access::Read,
+            at_start: AtStart::Absent,
+        }]);
+        assert_eq!(names.begin(None), Holds::Yes);
+        assert!(matches!(names.watch, Some(Watch::Listening(_))));
     }
 }

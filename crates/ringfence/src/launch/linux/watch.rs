@@ -29,6 +29,11 @@ pub(super) enum Watch {
 }
 
 impl Watch {
+    /// Listens, if that is possible.
+    pub(super) fn listening(names: &[Name]) -> Self {
+        Listener::new(names).map_or_else(|_| Self::looking(), Self::Listening)
+    }
+
     /// Looks, as long as listening is not worth it or not possible.
     pub(super) fn looking() -> Self {
         Self::Looking(Looking::new())

@@ -39,8 +39,8 @@ pub(super) struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// What keeps a name from being absent: a link at it or above it. Found nobody has it either way,
-    /// so such a link leads to nothing; what else stands at the name itself came a moment ago.
+    /// What is in the way of a name that nobody found: a link at it or above it, which then leads to
+    /// nothing; or something that has come to the name itself since.
     pub(super) fn link_to(&mut self, name: &'a Path) -> Option<&'a Path> {
         for path in name.ancestors() {
             if path != name && self.plain.contains(path) {
