@@ -1,16 +1,13 @@
 //! 15: what was approved is exchanged for something else while it is being mounted.
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_testkit::{Snapshot, binaries, for_each_user};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use ringfence_testkit::{Exchange, Snapshot, binaries, for_each_user};
 
 /// Long enough for some hundred launches, of which the races hit many.
 const TIME: Duration = Duration::from_secs(8);
-const SWAPS: usize = 10_000;
+const SWAPS: u64 = 10_000;
 /// Both outcomes are seen sooner or later.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -23,22 +20,10 @@ fn an_exchanged_source_is_refused_or_the_approved_one() {
         std::os::unix::fs::symlink(world.outside(""), &link).unwrap();
         world.own();
         let outside = Snapshot::of([world.outside("")]);
-        let stop = Arc::new(AtomicBool::new(false));
-        let swaps = Arc::new(AtomicUsize::new(0));
-        let swapper = {
-            let (stop, swaps) = (Arc::clone(&stop), Arc::clone(&swaps));
-            let (granted, link) = (granted.clone(), link.clone());
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    renameat_with(CWD, &granted, CWD, &link, RenameFlags::EXCHANGE).unwrap();
-                    swaps.fetch_add(1, Ordering::Relaxed);
-                    // Now and then a pause that is longer than what is raced with.
-                    if swaps.load(Ordering::Relaxed) % 64 == 0 {
-                        std::thread::sleep(Duration::from_millis(2));
-                    }
-                }
-            })
-        };
+        let swaps = Exchange::of(&granted, &link, |number| {
+            // Now and then a pause that is longer than what is raced with.
+            Duration::from_millis(if number % 64 == 63 { 2 } else { 0 })
+        });
         let start = Instant::now();
         let (mut launched, mut refused) = (0, 0);
         let mut setup = world.setup().settings(world.settings("", &[&granted]));
@@ -46,10 +31,7 @@ fn an_exchanged_source_is_refused_or_the_approved_one() {
         setup.follow_no_links = true;
         // On a busy machine it may take longer until both outcomes were seen.
         let raced = |launched, refused| {
-            start.elapsed() >= TIME
-                && swaps.load(Ordering::Relaxed) >= SWAPS
-                && launched > 0
-                && refused > 0
+            start.elapsed() >= TIME && swaps.count() >= SWAPS && launched > 0 && refused > 0
         };
         while !raced(launched, refused) {
             assert!(start.elapsed() < PATIENCE, "the race was never run");
@@ -66,9 +48,7 @@ fn an_exchanged_source_is_refused_or_the_approved_one() {
             }
             outside.assert_same([world.outside("")]);
         }
-        stop.store(true, Ordering::Relaxed);
-        swapper.join().unwrap();
-        let swaps = swaps.load(Ordering::Relaxed);
+        let swaps = swaps.count();
         ringfence_testkit::say(&format!(
             "{swaps} exchanges, {launched} launches, {refused} refusals, no leak"
         ));

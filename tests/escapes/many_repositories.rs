@@ -2,12 +2,9 @@
 //! which would follow links.
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_testkit::{Snapshot, World, binaries, case, denied, for_each_user, op};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use ringfence_testkit::{Exchange, Snapshot, World, binaries, case, denied, for_each_user, op};
 
 use crate::git_metadata::{host, inside, level};
 
@@ -92,20 +89,10 @@ fn no_mount_follows_a_link_that_appears() {
         fs::create_dir(world.outside("dir/.git")).unwrap();
         world.own();
         let outside = Snapshot::of([world.outside("")]);
-        let stop = Arc::new(AtomicBool::new(false));
-        let swaps = Arc::new(AtomicUsize::new(0));
-        let swapper = {
-            let (stop, swaps) = (Arc::clone(&stop), Arc::clone(&swaps));
-            let (directory, link) = (world.project("a/b7"), link.clone());
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    renameat_with(CWD, &directory, CWD, &link, RenameFlags::EXCHANGE).unwrap();
-                    // As long as one launch takes to mount what it has found.
-                    let pause = swaps.fetch_add(1, Ordering::Relaxed) % 7;
-                    std::thread::sleep(Duration::from_micros(200 * pause as u64));
-                }
-            })
-        };
+        let swaps = Exchange::of(&world.project("a/b7"), &link, |number| {
+            // As long as one launch takes to mount what it has found.
+            Duration::from_micros(200 * (number % 7))
+        });
         let start = Instant::now();
         let (mut launched, mut refused, mut ended) = (0, 0, 0);
         let setup = level(world, "hidden");
@@ -121,9 +108,7 @@ fn no_mount_follows_a_link_that_appears() {
             assert!(!wrong, "{:?} {}", done.lines, done.stderr);
             outside.assert_same([world.outside("")]);
         }
-        stop.store(true, Ordering::Relaxed);
-        swapper.join().unwrap();
-        let swaps = swaps.load(Ordering::Relaxed);
+        let swaps = swaps.count();
         ringfence_testkit::say(&format!(
             "{swaps} exchanges, {launched} launches, {refused} refusals, {ended} ended, no mount elsewhere"
         ));

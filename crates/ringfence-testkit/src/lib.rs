@@ -13,6 +13,7 @@
 )]
 
 pub mod errno;
+mod exchange;
 mod listeners;
 mod network;
 mod run;
@@ -20,6 +21,7 @@ mod setup;
 mod snapshot;
 mod world;
 
+pub use exchange::Exchange;
 pub use listeners::{Canary, Counter, Listeners};
 pub use network::{Network, Staged};
 pub use run::{Case, Done, case, comes_within, denied, keeps_within, wait_until};
