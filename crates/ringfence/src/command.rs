@@ -586,6 +586,7 @@ impl Command {
                 terminal: self.terminal.map(NewTerminal::new),
             },
             variables: self.variables.clone(),
+            ..Given::default()
         };
         let options = self.sandbox.options(&command, &walls);
         let prepared = launch::prepare_with(&walls.policy, &walls.plan, &command, options, given)?;

@@ -1,5 +1,7 @@
 //! One module for each command.
 
+#[cfg(target_os = "linux")]
+mod ahead;
 pub(crate) mod approve;
 mod check;
 mod completions;
@@ -35,12 +37,20 @@ use crate::output::{answer, complain, tell, visible};
 /// Does what was typed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    #[cfg(target_os = "linux")]
+    let ahead = ahead::guess(&arguments);
     let command = match parse(&arguments) {
         Ok(command) => command,
         Err(error) => return usage(&error).into(),
     };
     let done = match command {
-        Command::Run(arguments) => return run::run(&arguments),
+        Command::Run(arguments) => {
+            return run::run(
+                &arguments,
+                #[cfg(target_os = "linux")]
+                Some(&ahead),
+            );
+        }
         Command::Shell(arguments) => return shell::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Doctor { json } => Ok(doctor::run(json.into())),

@@ -1,5 +1,7 @@
 //! `ringfence run`.
 
+#[cfg(target_os = "linux")]
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -7,8 +9,8 @@ use std::process::ExitCode;
 use ringfence::changes::Before;
 use ringfence::git::Search;
 use ringfence::launch::{
-    Command, Filter, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report, Rescue,
-    Shown, Signals, StepName, Streams, Timeline,
+    Command, Filter, Given, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
+    Rescue, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
@@ -17,6 +19,8 @@ use ringfence_core::plan::{Feature, Gap, Plan, Tracking, compile};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 
+#[cfg(target_os = "linux")]
+use super::ahead::Waiting;
 use super::fallback::{Choice, Fallback, is_unmade};
 use super::judged::Judged;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -36,7 +40,10 @@ use crate::record::Record;
 /// How much of what is ignored is said before every run.
 const MOST_IGNORED: usize = 10;
 
-pub(super) fn run(arguments: &RunArguments) -> ExitCode {
+pub(super) fn run(
+    arguments: &RunArguments,
+    #[cfg(target_os = "linux")] ahead: Option<&Waiting>,
+) -> ExitCode {
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     if arguments.linger && arguments.lingering.is_none() {
         return linger::in_front();
@@ -57,6 +64,8 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
             Linger::No
         },
         lingering: arguments.lingering,
+        #[cfg(target_os = "linux")]
+        ahead,
     })
 }
 
@@ -74,6 +83,9 @@ pub(super) struct Job<'a> {
         expect(dead_code, reason = "only there anything lingers")
     )]
     pub(super) lingering: Option<u32>,
+    /// A first process that was started on the chance that this is what it is for.
+    #[cfg(target_os = "linux")]
+    pub(super) ahead: Option<&'a Waiting>,
 }
 
 /// Whether a command gets a terminal of its own.
@@ -406,9 +418,12 @@ fn session(
     let wanted = options.verbose > 0 || record.is_wanted();
     let before = wanted.then(|| Before::look(search));
     let mut front = Front::new(job.terminal, shown)?;
-    let prepared =
-        ringfence::launch::prepare_with(policy, plan, &command, asked, front.streams().into())?;
-    let mut prepared = prepared;
+    let mut given = Given::from(front.streams());
+    #[cfg(target_os = "linux")]
+    {
+        given.ahead = job.ahead.and_then(RefCell::take);
+    }
+    let mut prepared = ringfence::launch::prepare_with(policy, plan, &command, asked, given)?;
     if let Some(decider) = &record.approved.decider {
         prepared = prepared.asking(std::sync::Arc::clone(decider));
     }

@@ -23,6 +23,8 @@ pub(super) fn run(arguments: &ShellArguments) -> ExitCode {
         terminal: Terminal::IfThere,
         linger: Linger::No,
         lingering: None,
+        #[cfg(target_os = "linux")]
+        ahead: None,
     })
 }
 

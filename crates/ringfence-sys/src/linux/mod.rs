@@ -5,6 +5,7 @@
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("ringfence knows the Linux system calls of x86_64 and aarch64 only");
 
+pub mod ahead;
 pub mod capabilities;
 pub mod cgroup;
 pub mod descriptors;

@@ -3,7 +3,7 @@
 //! Owns the `clone3` call and its fallback. It never execs, waits or decides what the child
 //! does; it never allocates between the call and the child's function.
 //!
-//! Three kinds of child:
+//! Kinds of child:
 //!
 //! - [`Memory::Copied`], like fork: the child gets its own copy of everything and may live on
 //!   as a process of its own (an init, a probe). The cost grows with the caller's memory.
@@ -12,6 +12,7 @@
 //!   child writes into its context is what the caller finds there afterwards.
 //! - [`Beside`], which shares our memory as well, while we go on: for work that two processors
 //!   can do at once. It gets a copy of its context and tells what it has to tell by descriptors.
+//!   [`Ahead`](super::ahead::Ahead) is one that is told later what to do.
 //!
 //! All signals are blocked from before the call, so that no handler of the caller can ever
 //! run in the child; the child's function starts with all signals blocked and must reset the
@@ -25,6 +26,7 @@ use std::arch::asm;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU32;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -105,10 +107,11 @@ impl<'fd> Spawn<'fd> {
         let mut launch = Launch { context, body };
         let launch = std::ptr::from_mut(&mut launch);
         match self.memory {
-            Memory::Copied => self.blocked(0, launch, None),
+            Memory::Copied => self.blocked(Sharing::nothing(), launch, None),
             Memory::Shared => {
                 let stack = Stack::map()?;
-                self.blocked(CLONE_VM | CLONE_VFORK, launch, Some((&stack, stack.top())))
+                let sharing = Sharing::memory(CLONE_VFORK);
+                self.blocked(sharing, launch, Some((&stack, stack.top())))
             }
         }
     }
@@ -132,7 +135,7 @@ impl<'fd> Spawn<'fd> {
         // SAFETY: a live value of that type was laid there just now, and nobody else knows of it.
         let context = unsafe { &mut *context };
         let (launch, below) = stack.lay(below, Launch { context, body })?;
-        let child = self.blocked(CLONE_VM, launch, Some((&stack, below)))?;
+        let child = self.blocked(Sharing::memory(0), launch, Some((&stack, below)))?;
         Ok(Beside {
             child: ManuallyDrop::new(child),
             stack: ManuallyDrop::new(stack),
@@ -140,9 +143,9 @@ impl<'fd> Spawn<'fd> {
     }
 
     /// Makes the call with all signals blocked.
-    fn blocked<T>(
+    pub(super) fn blocked<T>(
         &self,
-        sharing: u64,
+        sharing: Sharing,
         launch: *mut Launch<'_, T>,
         stack: Option<(&Stack, usize)>,
     ) -> Result<Child, Errno> {
@@ -155,15 +158,16 @@ impl<'fd> Spawn<'fd> {
     /// `stack` comes with the address from which it is free.
     fn clone<T>(
         &self,
-        sharing: u64,
+        sharing: Sharing,
         launch: *mut Launch<'_, T>,
         stack: Option<(&Stack, usize)>,
     ) -> Result<Child, Errno> {
         let mut pidfd: RawFd = -1;
-        let flags = CLONE_PIDFD | sharing | u64::from(self.namespaces.bits());
+        let flags = CLONE_PIDFD | sharing.flags | u64::from(self.namespaces.bits());
         let mut arguments = CloneArguments {
             flags,
             pidfd: word(raw::address_mut(&mut pidfd)),
+            child_tid: word(sharing.cleared),
             ..CloneArguments::default()
         };
         if let Some(cgroup) = self.cgroup {
@@ -183,12 +187,14 @@ impl<'fd> Spawn<'fd> {
         ];
         // SAFETY: `arguments` is a whole `struct clone_args`, alive across the call, its
         // reserved tail zero; `pidfd` is a live int for the kernel to fill. The stack is either
-        // a mapping of our own that outlives the child's use of it (CLONE_VFORK, or `Beside`), or
+        // a mapping of our own that outlives the child's use of it (CLONE_VFORK, `Beside` and
+        // `Ahead`, on which lies the word that the kernel clears when the child leaves), or
         // absent, and then the child runs on its private copy of ours (no CLONE_VM): no caller
         // sets one without the other. `launch` lives in the caller's frame, which the child sees
         // as a copy or as the frame of a thread that sleeps, or on that very stack.
         let mut answer = unsafe { call_or_enter::<T>(libc::SYS_clone3, modern, launch) };
-        if answer == Err(Errno::NOSYS) && self.cgroup.is_none() {
+        let modern_only = self.cgroup.is_some() || sharing.cleared != 0;
+        if answer == Err(Errno::NOSYS) && !modern_only {
             let legacy = [
                 self.legacy_flags(flags)?,
                 stack.map_or(0, |(_, top)| top),
@@ -252,10 +258,49 @@ impl AsFd for Beside {
     }
 }
 
+/// What a child has in common with us.
+#[derive(Clone, Copy)]
+pub(super) struct Sharing {
+    flags: u64,
+    /// The address of a word that the kernel clears when the child has left our memory, or zero.
+    cleared: usize,
+}
+
+impl Sharing {
+    const fn nothing() -> Self {
+        Self {
+            flags: 0,
+            cleared: 0,
+        }
+    }
+
+    const fn memory(more: u64) -> Self {
+        Self {
+            flags: CLONE_VM | more,
+            cleared: 0,
+        }
+    }
+
+    /// Memory and descriptors; the word is cleared, and whoever sleeps on it woken, when the child
+    /// has left our memory.
+    pub(super) fn until_left(here: &AtomicU32) -> Self {
+        Self {
+            flags: CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID,
+            cleared: here.as_ptr().expose_provenance(),
+        }
+    }
+}
+
 /// What the child needs to begin.
-struct Launch<'a, T> {
+pub(super) struct Launch<'a, T> {
     context: &'a mut T,
     body: Body<T>,
+}
+
+impl<'a, T> Launch<'a, T> {
+    pub(super) fn new(context: &'a mut T, body: Body<T>) -> Self {
+        Self { context, body }
+    }
 }
 
 /// The child's first and last frame.
@@ -352,8 +397,10 @@ const fn word(value: usize) -> u64 {
 }
 
 const CLONE_VM: u64 = 0x100;
+const CLONE_FILES: u64 = 0x400;
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_VFORK: u64 = 0x4000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// `struct clone_args`, third version (Linux 5.7). Older kernels accept it while the tail

@@ -35,7 +35,7 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
-pub use linux::{Prepared, Running, prepare, prepare_with, system_bwrap};
+pub use linux::{Ahead, Prepared, Running, prepare, prepare_with, system_bwrap};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod nowhere;

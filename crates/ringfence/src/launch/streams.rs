@@ -12,13 +12,16 @@ pub struct Given {
     pub streams: Streams,
     /// Variables that it gets whatever the policy says of the caller's own.
     pub variables: Vec<(OsString, OsString)>,
+    /// A first process that was started before it was known what for, if there is one.
+    #[cfg(target_os = "linux")]
+    pub ahead: Option<super::Ahead>,
 }
 
 impl From<Streams> for Given {
     fn from(streams: Streams) -> Self {
         Self {
             streams,
-            variables: Vec::new(),
+            ..Self::default()
         }
     }
 }

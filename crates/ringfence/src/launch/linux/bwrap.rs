@@ -197,9 +197,9 @@ impl Bwrap {
         let (laid_out, outside) = laid_out.map_err(|source| refused("prepare bwrap", source))?;
         let acts = inside.acts.iter();
         let listeners = acts.filter_map(|(_, act)| act.listener().or_else(|| act.handed_over()));
-        let passed = [&inside.failure, &inside.end, &self.own]
+        let passed = [&inside.voice.failure, &inside.end, &self.own]
             .into_iter()
-            .chain(&inside.timeline)
+            .chain(&inside.voice.timeline)
             .chain(listeners)
             .chain(inside.seat.desk.as_ref().map(|desk| &desk.socket))
             .chain(&laid_out.passed)

@@ -6,6 +6,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use ringfence_core::plan::Step;
 use ringfence_sys::Errno;
@@ -18,7 +19,7 @@ use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
 use super::gate::{Making, Wanted};
 use super::helper::Hands;
-use super::init::{Boundary, Inside, Words};
+use super::init::{Boundary, Inside, Voice, Words};
 use super::seat::{Desk, Seat, Use};
 use crate::launch::Linger;
 
@@ -30,16 +31,16 @@ pub(super) const LARGEST: usize = 16 << 20;
 /// Writes the inside of a session down. `None` for an act that cannot travel.
 pub(super) fn write(inside: &Inside) -> Option<Vec<u8>> {
     let mut out = Writer(MARK.to_vec());
-    out.optional_step(inside.fail_at)?;
-    out.fd(&inside.failure)?;
-    out.fd(&inside.end)?;
-    match &inside.timeline {
+    out.optional_step(inside.voice.fail_at)?;
+    out.fd(&inside.voice.failure)?;
+    match &inside.voice.timeline {
         None => out.byte(0),
         Some(timeline) => {
             out.byte(1);
             out.fd(timeline)?;
         }
     }
+    out.fd(&inside.end)?;
     out.byte(match inside.linger {
         Linger::No => 0,
         Linger::Yes => 1,
@@ -81,14 +82,16 @@ pub(super) fn read(
     let inside = Inside {
         boundary: Boundary::PidNamespace,
         hands: Hands::One,
-        fail_at: input.optional_step()?,
-        failure: input.fd()?,
+        voice: Arc::new(Voice {
+            fail_at: input.optional_step()?,
+            failure: input.fd()?,
+            timeline: match input.byte()? {
+                0 => None,
+                1 => Some(input.fd()?),
+                _ => return Err(Errno::BADMSG),
+            },
+        }),
         end: input.fd()?,
-        timeline: match input.byte()? {
-            0 => None,
-            1 => Some(input.fd()?),
-            _ => return Err(Errno::BADMSG),
-        },
         linger: match input.byte()? {
             0 => Linger::No,
             1 => Linger::Yes,

@@ -87,20 +87,22 @@ fn inside() -> Inside {
         boundary: Boundary::PidNamespace,
         hands: Hands::One,
         acts,
-        fail_at: Some(Step::Init),
         directory: c"/project".to_owned(),
         command: Words {
             programs: strings(&["/bin/sh", "/usr/bin/sh"]),
             arguments: strings(&["sh", "-c", "--bind / /"]),
             environment: strings(&["A=b\nc", "D="]),
         },
-        failure: null(),
+        voice: Arc::new(Voice {
+            failure: null(),
+            timeline: None,
+            fail_at: Some(Step::Init),
+        }),
         end: null(),
         seat: Seat {
             given: [const { None }; 3],
             desk: Desk::new(null(), None, [Use::Terminal, Use::Other, Use::Terminal]).ok(),
         },
-        timeline: None,
         mark: None,
         linger: Linger::Yes,
         outer: None,
@@ -121,12 +123,12 @@ fn what_is_read_is_what_was_written() {
     let after = read(&write(&before).unwrap(), &adopt).unwrap();
 
     assert_eq!(format!("{:?}", after.acts), format!("{:?}", before.acts));
-    assert_eq!(after.fail_at, before.fail_at);
+    assert_eq!(after.voice.fail_at, before.voice.fail_at);
     assert_eq!(after.directory, before.directory);
     assert_eq!(after.command.programs, before.command.programs);
     assert_eq!(after.command.arguments, before.command.arguments);
     assert_eq!(after.command.environment, before.command.environment);
-    assert!(after.outer.is_none() && after.timeline.is_none());
+    assert!(after.outer.is_none() && after.voice.timeline.is_none());
     assert_eq!(after.linger, before.linger);
     assert_eq!(after.seat.uses(), before.seat.uses());
 }
@@ -134,7 +136,7 @@ fn what_is_read_is_what_was_written() {
 #[test]
 fn the_numbers_of_descriptors_travel() {
     let mut before = inside();
-    before.timeline = Some(null());
+    Arc::get_mut(&mut before.voice).unwrap().timeline = Some(null());
     let numbers = std::cell::RefCell::new(Vec::new());
 
     let read = read(&write(&before).unwrap(), &|number| {
@@ -142,11 +144,11 @@ fn the_numbers_of_descriptors_travel() {
         adopt(number)
     });
 
-    assert!(read.unwrap().timeline.is_some());
+    assert!(read.unwrap().voice.timeline.is_some());
     let expected = [
-        &before.failure,
+        &before.voice.failure,
+        before.voice.timeline.as_ref().unwrap(),
         &before.end,
-        before.timeline.as_ref().unwrap(),
         &before.seat.desk.as_ref().unwrap().socket,
     ];
     let expected = expected.map(|fd| fd.as_raw_fd().unsigned_abs());

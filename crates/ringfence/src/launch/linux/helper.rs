@@ -40,7 +40,7 @@ impl Hands {
 
 /// Whether a helper would have a processor to itself. On a busy machine it would have to wait for
 /// its turn, and the first process for it.
-fn is_worth_it() -> bool {
+pub(super) fn is_worth_it() -> bool {
     let Ok(ours) = rustix::thread::sched_getaffinity(None) else {
         return false;
     };
@@ -59,6 +59,8 @@ fn running() -> Option<u32> {
 pub(super) enum Help {
     /// Nothing: there is none, and the first process does everything itself.
     None,
+    /// Nothing any more: the network namespace is made, and the first process is in it.
+    Done,
     /// It makes the network namespace. By and by there is a root to uncover.
     Making(Helper, Option<CoveredRoot>),
     /// It takes the old root off.
@@ -92,6 +94,10 @@ impl Help {
                 *self = Self::Uncovering(rest);
                 joined.map_err(|errno| (0, errno))
             }
+            (Ready::Network, Self::Done) => {
+                *self = Self::Done;
+                Ok(())
+            }
             (act, as_before) => {
                 *self = as_before;
                 act.carry_out(subject, keep)
@@ -102,7 +108,7 @@ impl Help {
     /// Waits until the helper has ended, which has to be in any case, and well.
     pub(super) fn finish(self) -> Result<(), Errno> {
         match self {
-            Self::None => Ok(()),
+            Self::None | Self::Done => Ok(()),
             // Nobody joined the network namespace: the command would have the host's.
             Self::Making(helper, _) => helper.dismiss().and(Err(Errno::INVAL)),
             Self::Uncovering(rest) => rest.finish(),

@@ -10,8 +10,8 @@
 //! still has.
 
 use std::ffi::CString;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use ringfence_core::plan::Step;
 use ringfence_sys::exec::StringArray;
@@ -20,7 +20,7 @@ use ringfence_sys::init::wire::{Background, Fails, NO_PROGRAM, Orders, SEAT, Ste
 use ringfence_sys::init::{Program, arguments};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::{Errno, Signal, Subject, descriptors, mounts, signals};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::acts::{Kept, Ready};
 use super::helper::{Hands, Help};
@@ -41,19 +41,46 @@ pub(super) struct Inside {
     pub(super) mark: Option<Limit>,
     /// What becomes of background processes when the command has ended.
     pub(super) linger: Linger,
-    pub(super) fail_at: Option<Step>,
     pub(super) directory: CString,
     pub(super) command: Words,
-    /// Says which act failed; its silence says that the command runs.
-    pub(super) failure: OwnedFd,
+    pub(super) voice: Arc<Voice>,
     /// Says how the command ended.
     pub(super) end: OwnedFd,
     /// What the command reads and writes, and on which terminal.
     pub(super) seat: Seat,
-    /// Says when each step was done, if somebody wants to know.
-    pub(super) timeline: Option<OwnedFd>,
     /// The supervisor's ends of both pipes, if the first process has copies of them at birth.
     pub(super) outer: Option<[RawFd; 2]>,
+}
+
+/// How the first process says what it has done.
+#[derive(Debug)]
+pub(super) struct Voice {
+    /// Says which act failed; its silence says that the command runs.
+    pub(super) failure: OwnedFd,
+    /// Says when each step was done, if somebody wants to know.
+    pub(super) timeline: Option<OwnedFd>,
+    /// Where it fails in any case.
+    pub(super) fail_at: Option<Step>,
+}
+
+impl Voice {
+    pub(super) fn mark(&self, step: Step) {
+        if let Some(timeline) = &self.timeline {
+            wire::send_mark(timeline.as_fd(), step);
+        }
+    }
+
+    /// Says what failed; the status to end with.
+    pub(super) fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
+        let failure = Failure {
+            act: wire::number(step).into(),
+            errno,
+            detail,
+        };
+        // If nobody listens any more there is nobody to tell.
+        let _ = failure.send(&self.failure);
+        FAILED
+    }
 }
 
 /// What is to be run.
@@ -89,9 +116,9 @@ impl Inside {
         let [init, command] = [Step::Init, Step::Command].map(wire::number);
         let number = |fd: BorrowedFd<'_>| fd.as_raw_fd().unsigned_abs();
         let orders = Orders {
-            failure: number(self.failure.as_fd()),
+            failure: number(self.voice.failure.as_fd()),
             end: number(self.end.as_fd()),
-            timeline: self.timeline.as_ref().map(|fd| number(fd.as_fd())),
+            timeline: self.voice.timeline.as_ref().map(|fd| number(fd.as_fd())),
             waits: self.waits().map(|wait| wait.map(number)),
             terminal: self.seat.terminal().map(number),
             boundary: self.boundary,
@@ -99,7 +126,7 @@ impl Inside {
                 Linger::No => Background::Ends,
                 Linger::Yes => Background::Stays,
             },
-            fails: match self.fail_at {
+            fails: match self.voice.fail_at {
                 Some(Step::Init) => Fails::Init,
                 Some(Step::Command) => Fails::Command,
                 _ => Fails::Nothing,
@@ -136,30 +163,13 @@ impl Inside {
     fn inherited(&self) -> [Option<BorrowedFd<'_>>; 6] {
         let [gate, seat] = self.waits();
         [
-            Some(self.failure.as_fd()),
+            Some(self.voice.failure.as_fd()),
             Some(self.end.as_fd()),
-            self.timeline.as_ref().map(AsFd::as_fd),
+            self.voice.timeline.as_ref().map(AsFd::as_fd),
             self.seat.terminal(),
             gate,
             seat,
         ]
-    }
-
-    fn mark(&self, step: Step) {
-        if let Some(timeline) = &self.timeline {
-            wire::send_mark(timeline.as_fd(), step);
-        }
-    }
-
-    pub(super) fn fail(&self, step: Step, detail: u32, errno: Errno) -> u8 {
-        let failure = Failure {
-            act: wire::number(step).into(),
-            errno,
-            detail,
-        };
-        // If nobody listens any more there is nobody to tell.
-        let _ = failure.send(&self.failure);
-        FAILED
     }
 }
 
@@ -186,14 +196,33 @@ impl Unborn {
 pub(super) fn live(subject: &Subject, unborn: &mut Unborn) -> u8 {
     let unborn = &*unborn;
     let inside = &unborn.inside;
-    inside.mark(Step::Namespaces);
+    let voice = &inside.voice;
+    voice.mark(Step::Namespaces);
     if let Err(errno) = tie_to_parent(subject, inside) {
-        return inside.fail(Step::Namespaces, 0, errno);
+        return voice.fail(Step::Namespaces, 0, errno);
     }
-    let mut help = match Help::begin(subject, inside.hands) {
-        Ok(help) => help,
-        Err(errno) => return inside.fail(Step::Namespaces, 0, errno),
-    };
+    match Help::begin(subject, inside.hands) {
+        Ok(help) => go_on(subject, unborn, help),
+        Err(errno) => voice.fail(Step::Namespaces, 0, errno),
+    }
+}
+
+/// The same for one that was born before its orders, has carried out the first of them, and now
+/// gets the rest.
+pub(super) fn live_on(subject: &Subject, unborn: &Unborn) -> u8 {
+    let inside = &unborn.inside;
+    // From here on descriptors are closed, and they must be its own.
+    let parted = descriptors::part(subject).and_then(|()| has_parent(subject, inside));
+    match parted {
+        Ok(()) => go_on(subject, unborn, Help::None),
+        Err(errno) => inside.voice.fail(Step::Descriptors, 0, errno),
+    }
+}
+
+/// Carries out all acts that are left and becomes its own program.
+fn go_on(subject: &Subject, unborn: &Unborn, mut help: Help) -> u8 {
+    let inside = &unborn.inside;
+    let voice = &inside.voice;
     let done = set_up(subject, unborn, &mut help);
     // In any case: it works in memory that is not only ours.
     let helped = help.finish();
@@ -201,13 +230,13 @@ pub(super) fn live(subject: &Subject, unborn: &mut Unborn) -> u8 {
         return status;
     }
     if let Err(errno) = helped {
-        return inside.fail(Step::Root, 0, errno);
+        return voice.fail(Step::Root, 0, errno);
     }
     let ready = mounts::change_directory_to(subject, &inside.directory)
         .and_then(|()| signals::reset_dispositions(subject))
         .and_then(|()| pass_on_descriptors(subject, inside));
     if let Err(errno) = ready {
-        return inside.fail(Step::Init, 0, errno);
+        return voice.fail(Step::Init, 0, errno);
     }
     let Becoming {
         program,
@@ -216,8 +245,8 @@ pub(super) fn live(subject: &Subject, unborn: &mut Unborn) -> u8 {
     } = &unborn.becoming;
     match program.run(subject, arguments, environment) {
         // They are the command's, and too much for it as well.
-        Errno::TOOBIG => inside.fail(Step::Command, NO_PROGRAM, Errno::TOOBIG),
-        errno => inside.fail(Step::Init, 0, errno),
+        Errno::TOOBIG => voice.fail(Step::Command, NO_PROGRAM, Errno::TOOBIG),
+        errno => voice.fail(Step::Init, 0, errno),
     }
 }
 
@@ -228,27 +257,29 @@ fn set_up(subject: &Subject, unborn: &Unborn, help: &mut Help) -> Result<(), u8>
     let seated = inside
         .acts
         .partition_point(|(step, _)| *step < Step::Descriptors);
-    carry_out(subject, unborn, 0..seated, help)?;
+    let (before, after) = inside.acts.split_at(seated);
+    let voice = &inside.voice;
+    carry_out(subject, voice, before, unborn.kept(), help)?;
     let taken = inside.seat.take(subject);
-    taken.map_err(|errno| inside.fail(Step::Init, SEAT, errno))?;
-    carry_out(subject, unborn, seated..inside.acts.len(), help)
+    taken.map_err(|errno| voice.fail(Step::Init, SEAT, errno))?;
+    carry_out(subject, voice, after, unborn.kept(), help)
 }
 
 /// Carries out some of the acts.
-fn carry_out(
+pub(super) fn carry_out(
     subject: &Subject,
-    unborn: &Unborn,
-    which: Range<usize>,
+    voice: &Voice,
+    acts: &[(Step, Ready)],
+    kept: Kept<'_>,
     help: &mut Help,
 ) -> Result<(), u8> {
-    let inside = &unborn.inside;
-    for (step, act) in inside.acts.get(which).unwrap_or_default() {
-        if inside.fail_at == Some(*step) {
-            return Err(inside.fail(*step, 0, Errno::IO));
+    for (step, act) in acts {
+        if voice.fail_at == Some(*step) {
+            return Err(voice.fail(*step, 0, Errno::IO));
         }
-        let done = help.carry_out(subject, act, unborn.kept());
-        done.map_err(|(detail, errno)| inside.fail(*step, detail, errno))?;
-        inside.mark(*step);
+        let done = help.carry_out(subject, act, kept);
+        done.map_err(|(detail, errno)| voice.fail(*step, detail, errno))?;
+        voice.mark(*step);
     }
     Ok(())
 }
@@ -275,13 +306,17 @@ fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
         }
         Boundary::PidNamespace => process::die_with_parent(subject, None, Signal::KILL)?,
     }
-    // The parent cannot be seen from in here. If it went before the request above, nobody but
-    // this process holds the other end of its pipe any more.
+    has_parent(subject, inside)
+}
+
+/// The parent cannot be seen from in here. If it went before it was known that we are to go with
+/// it, nobody but this process holds the other end of its pipe any more.
+fn has_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
     for outer in inside.outer.into_iter().flatten() {
         close(subject, outer)?;
     }
     let mut watched = [PollFd::new(&inside.end, PollFlags::empty())];
-    let none = rustix::event::Timespec {
+    let none = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };

@@ -5,6 +5,7 @@
 //! same restrictions, and the kernel ends everything inside when the first process goes.
 
 mod acts;
+mod ahead;
 mod aside;
 mod bounds;
 mod broker;
@@ -34,6 +35,7 @@ mod watch;
 mod ways;
 mod wire;
 
+pub use ahead::Ahead;
 pub use bwrap::system_bwrap;
 pub use prepare::{Prepared, prepare, prepare_with};
 pub use running::Running;

@@ -18,6 +18,7 @@ use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
+use super::ahead::Ahead;
 use super::bounds::{Announced, announced, exactly};
 use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
@@ -25,7 +26,7 @@ use super::cover::Session;
 use super::gate::{self, Opening};
 use super::held::Held;
 use super::helper::Hands;
-use super::init::{Boundary, Inside, Unborn, Words};
+use super::init::{Boundary, Inside, Unborn, Voice, Words};
 use super::names::{self, Name};
 use super::root::{self, Text};
 use super::running::Running;
@@ -65,20 +66,24 @@ pub struct Prepared {
 /// Who makes the session.
 #[derive(Debug)]
 enum Start {
-    /// A first process of ours.
-    Own(Box<Unborn>),
+    /// A first process of ours, which may be there already.
+    Own(Box<Unborn>, Option<Ahead>),
     /// Another program, which becomes the first process.
     Through(Bwrap, Box<Inside>),
 }
 
 impl Start {
-    fn of(mut inside: Inside, bwrap: Option<Bwrap>) -> Result<Self, LaunchError> {
+    fn of(
+        mut inside: Inside,
+        bwrap: Option<Bwrap>,
+        ahead: Option<Ahead>,
+    ) -> Result<Self, LaunchError> {
         if let Some(bwrap) = bwrap {
             return Ok(Self::Through(bwrap, Box::new(inside)));
         }
         let becoming = inside.becoming();
         let becoming = becoming.map_err(|errno| refused(FIRST_PROGRAM, errno))?;
-        Ok(Self::Own(Box::new(Unborn { inside, becoming })))
+        Ok(Self::Own(Box::new(Unborn { inside, becoming }), ahead))
     }
 }
 
@@ -119,12 +124,33 @@ pub fn prepare_with(
     if plan.engine() != Engine::Track {
         streams::check(policy, &seat)?;
     }
+    let (failure, failure_inside) = pipe("open a pipe")?;
+    let (timeline, timeline_inside) = match options.timeline {
+        Timeline::Off => (None, None),
+        Timeline::On => {
+            let (outer, inner) = pipe("open a pipe")?;
+            (Some(outer), Some(inner))
+        }
+    };
+    let voice = Arc::new(Voice {
+        failure: failure_inside,
+        timeline: timeline_inside,
+        fail_at: options.testing.fail_at,
+    });
+    let ahead = given.ahead;
+    let mut ahead = ahead.filter(|_| Ahead::fits(plan, &options.testing));
     let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let Announced { entry, marked } = announced(&options, plan, boundary)?;
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry, &options)?;
+    let mut waiting = ahead.as_mut();
     for act in plan.acts() {
         let step = act.step();
+        if !Ahead::is_first(step)
+            && let Some(ahead) = waiting.take()
+        {
+            ahead.order(std::mem::take(&mut gathered.acts), &voice);
+        }
         if options.testing.danger_without == Some(step) {
             continue;
         }
@@ -143,25 +169,14 @@ pub fn prepare_with(
         }
         gathered.take(act)?;
     }
-    if !shares::are_asked_about(plan) {
-        gathered.share();
-    }
     if options.testing.danger_without != Some(Step::Limits) {
         gathered.finish();
     }
     let directory = directory(policy, &command.directory)?;
     let programs = programs(command, &environment)?;
-    let (failure, failure_inside) = pipe("open a pipe")?;
     let (end, end_inside) = pipe("open a pipe")?;
-    let (timeline, timeline_inside) = match options.timeline {
-        Timeline::Off => (None, None),
-        Timeline::On => {
-            let (outer, inner) = pipe("open a pipe")?;
-            (Some(outer), Some(inner))
-        }
-    };
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
-    let hands = if own_network {
+    let hands = if own_network && ahead.is_none() {
         Hands::of(options.testing.helper)
     } else {
         Hands::One
@@ -170,22 +185,20 @@ pub fn prepare_with(
         boundary,
         hands,
         seat,
-        timeline: timeline_inside,
         acts: gathered.acts,
         mark: marked.map(|(_, limit)| limit),
         linger: options.linger,
-        fail_at: options.testing.fail_at,
         directory,
         command: Words {
             programs,
             arguments: arguments(command)?,
             environment,
         },
-        failure: failure_inside,
+        voice,
         end: end_inside,
         outer: Some([failure.as_raw_fd(), end.as_raw_fd()]),
     };
-    let start = Start::of(inside, gathered.bwrap)?;
+    let start = Start::of(inside, gathered.bwrap, ahead)?;
     Ok(Prepared {
         start,
         namespaces: gathered.namespaces,
@@ -230,6 +243,16 @@ pub(super) struct Gathered {
     pub(super) controlled: Vec<LimitName>,
     /// What was held when somebody granted it.
     granted: Arc<[Captured]>,
+    bounds: Bounds,
+}
+
+/// When the bounds of a new user namespace are set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Bounds {
+    /// With its ids.
+    AtBirth,
+    /// When somebody inside first needs them, which the supervisor hears of.
+    WhenNeeded,
 }
 
 impl Gathered {
@@ -264,6 +287,11 @@ impl Gathered {
             entry,
             controlled: plan.controlled().to_vec(),
             granted: Arc::clone(&options.granted),
+            bounds: if shares::are_asked_about(plan) {
+                Bounds::WhenNeeded
+            } else {
+                Bounds::AtBirth
+            },
         })
     }
 
@@ -306,6 +334,10 @@ impl Gathered {
                     build.allow_reading(text.at.as_path())?;
                 }
             }
+            // What the session may take of what its user has only so much of.
+            (Ready::Ids { shares, .. }, _) if self.bounds == Bounds::AtBirth => {
+                *shares = Some(Shares::find());
+            }
             (Ready::Seccomp(_, inner), Act::Seccomp(spec)) if spec.asks() => {
                 let pair = sockets::pair().map_err(|errno| refused("open a socket", errno))?;
                 let (outer_end, inner_end) = pair;
@@ -315,15 +347,6 @@ impl Gathered {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Bounds what the session may take of what its user has only so much of.
-    fn share(&mut self) {
-        for (_, act) in &mut self.acts {
-            if let Ready::Ids { shares, .. } = act {
-                *shares = Some(Shares::find());
-            }
-        }
     }
 
     /// Every restricted session has a limit on dumps, and on what its user has only so much of,
@@ -382,8 +405,14 @@ impl Prepared {
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
     pub fn spawn(self) -> Result<Running, LaunchError> {
         let asked = wire::now();
+        let mut acts = Vec::new();
         let (child, inside, outside) = match self.start {
-            Start::Own(unborn) => {
+            Start::Own(mut unborn, Some(ahead)) => {
+                let (child, first) = ahead.finish(&mut unborn);
+                acts = first;
+                (child, unborn.inside, None)
+            }
+            Start::Own(unborn, None) => {
                 let (child, inside) = born(*unborn, self.namespaces, self.held.group.as_ref())?;
                 (child, inside, None)
             }
@@ -394,7 +423,7 @@ impl Prepared {
         };
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
-        let acts = inside.release();
+        acts.extend(inside.release());
         let mut running = Running::new(
             child, boundary, self.end, self.wall, self.names, self.plan, self.tmp,
         );

@@ -83,17 +83,17 @@ fn begin(subject: &Subject, mut inside: Inside, greeting: &OwnedFd) -> u8 {
     // Before anything is said: whoever hears the greeting may rely on all of it.
     let checked = inside.acts.iter().find(|(step, _)| *step == Step::Root);
     let Some((_, Ready::Checked(expected))) = checked else {
-        return inside.fail(Step::Root, 0, Errno::BADMSG);
+        return inside.voice.fail(Step::Root, 0, Errno::BADMSG);
     };
     if let Err((detail, errno)) = expected.check() {
-        return inside.fail(Step::Root, detail, errno);
+        return inside.voice.fail(Step::Root, detail, errno);
     }
     if let Err(errno) = greet(greeting, &expected.private()) {
-        return inside.fail(Step::Init, 0, errno);
+        return inside.voice.fail(Step::Init, 0, errno);
     }
     match inside.becoming() {
         Ok(becoming) => init::live(subject, &mut Unborn { inside, becoming }),
-        Err(errno) => inside.fail(Step::Init, 0, errno),
+        Err(errno) => inside.voice.fail(Step::Init, 0, errno),
     }
 }
 

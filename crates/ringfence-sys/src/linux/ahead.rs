@@ -1,0 +1,408 @@
+//! Starts a child before it is known what it will have to do.
+//!
+//! What every such child needs (namespaces, say) takes the kernel a while, and so does finding out
+//! what this one is for. With [`Ahead`] two processors do both at once: the child begins with what
+//! is always the same, sleeps until its first orders are there, carries those out while the rest
+//! is still being written, and sleeps again. With the rest it becomes another program.
+//!
+//! The child runs in our memory and with our very table of descriptors, so that it has whatever
+//! we open for it later. Before it closes or replaces any, it parts with the table
+//! ([`descriptors::part`](super::descriptors::part)). Our thread's local storage is the child's as
+//! well, and we use it meanwhile: the child must not, so no `errno`, no allocation, no panic.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open};
+use rustix::thread::{CpuSet, futex, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+use super::spawn::{Launch, Sharing, Spawn};
+use super::stack::Stack;
+use super::subject::Subject;
+use super::wait::Child;
+
+/// What runs in the child: with what it was born with, and the orders that will come.
+///
+/// As with [`Body`](super::spawn::Body), its result is the child's exit status.
+pub type Errand<C, F, R> = fn(&Subject, &C, Orders<'_, F, R>) -> u8;
+
+/// A child that waits for its orders.
+///
+/// Dropped before it has all of them, the child is killed, and reaped.
+#[derive(Debug)]
+#[must_use = "dropping it kills the child"]
+pub struct Ahead<F: 'static, R: 'static> {
+    child: ManuallyDrop<Child>,
+    stack: ManuallyDrop<Stack>,
+    post: NonNull<Post<F, R>>,
+    /// Kept where it is until the child is done with it.
+    first: Option<Box<F>>,
+    /// By this the child knows that we are still there.
+    _own: OwnedFd,
+}
+
+// SAFETY: the pointer leads into a mapping that is owned by this value alone; what lies there is
+// shared with the child by atomics only. The first orders are read by the child while we have them.
+unsafe impl<F: Send + Sync, R: Send> Send for Ahead<F, R> {}
+
+/// The orders, as the child sees them.
+#[derive(Debug)]
+pub struct Orders<'a, F, R> {
+    post: &'a Post<F, R>,
+}
+
+/// Lies on the child's stack, where both find it.
+#[derive(Debug)]
+struct Post<F, R> {
+    first: Letter<F>,
+    rest: Letter<R>,
+    /// The starter, by the number of a pidfd.
+    starter: RawFd,
+    /// Not zero once the child may run wherever it wants.
+    placed: AtomicU32,
+    /// The processors that both may run on.
+    processors: CpuSet,
+    /// [`HERE`], until the kernel writes a zero: then the child has left our memory.
+    here: AtomicU32,
+}
+
+const HERE: u32 = 1;
+
+#[derive(Debug)]
+struct Letter<T> {
+    text: AtomicPtr<T>,
+    arrived: AtomicU32,
+}
+
+impl<T> Letter<T> {
+    const fn new() -> Self {
+        Self {
+            text: AtomicPtr::new(ptr::null_mut()),
+            arrived: AtomicU32::new(0),
+        }
+    }
+
+    fn send(&self, text: *mut T) {
+        self.text.store(text, Ordering::Relaxed);
+        self.arrived.store(1, Ordering::Release);
+        // Whoever does not sleep yet sees it anyway.
+        let _woken = futex::wake(&self.arrived, futex::Flags::PRIVATE, 1);
+    }
+
+    fn receive(&self) -> *mut T {
+        sleep_while(&self.arrived, 0, futex::Flags::PRIVATE);
+        self.text.load(Ordering::Relaxed)
+    }
+}
+
+/// Sleeps as long as a word is this one.
+fn sleep_while(word: &AtomicU32, value: u32, flags: futex::Flags) {
+    while word.load(Ordering::Acquire) == value {
+        // Another word by now, or a signal: both are looked at above.
+        let _answer = futex::wait(word, flags, value, None);
+    }
+}
+
+impl<F, R> Orders<'_, F, R> {
+    /// Whether whoever gives them is still there. Without that the child would wait for ever if its
+    /// starter was killed before it could ask to go with it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn will_come(&self) -> Result<bool, Errno> {
+        const NOW: Timespec = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: open in the table of descriptors that both share, as long as there is a starter
+        // that could close it.
+        let starter = unsafe { BorrowedFd::borrow_raw(self.post.starter) };
+        let mut watched = [PollFd::from_borrowed_fd(starter, PollFlags::IN)];
+        Ok(poll(&mut watched, Some(&NOW))? == 0)
+    }
+
+    /// Sleeps until the first orders are there. Whoever gave them goes on.
+    pub fn first(&self) -> &F {
+        let text = self.post.first.receive();
+        // SAFETY: the sender keeps the box, unchanged, until this process has left its memory.
+        unsafe { &*text }
+    }
+
+    /// Sleeps until the rest is there. Whoever gave it sleeps from then on.
+    pub fn rest(&mut self) -> &mut R {
+        let text = self.post.rest.receive();
+        // SAFETY: the sender's own exclusive reference, which it does not use until this process
+        // has left its memory; and it can be had once at a time, since `self` is borrowed.
+        unsafe { &mut *text }
+    }
+}
+
+/// The child's side of its birth.
+struct Birth<C, F: 'static, R: 'static> {
+    context: C,
+    post: NonNull<Post<F, R>>,
+    errand: Errand<C, F, R>,
+}
+
+impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
+    /// Starts a child as described by `spawn`, and lets it begin.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer; no child exists then. [`Errno::NOSYS`] where there is no `clone3`.
+    pub fn start<C: Copy + 'static>(
+        spawn: &Spawn<'_>,
+        context: C,
+        errand: Errand<C, F, R>,
+    ) -> Result<Self, Errno> {
+        let stack = Stack::map()?;
+        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let post = Post {
+            starter: own.as_raw_fd(),
+            placed: AtomicU32::new(0),
+            processors: sched_getaffinity(None)?,
+            first: Letter::new(),
+            rest: Letter::new(),
+            here: AtomicU32::new(HERE),
+        };
+        let (post, below) = stack.lay(stack.top(), post)?;
+        let post = NonNull::new(post).ok_or(Errno::FAULT)?;
+        let birth = Birth {
+            context,
+            post,
+            errand,
+        };
+        let (birth, below) = stack.lay(below, birth)?;
+        // SAFETY: a live value of that type was laid there just now, and nobody else knows of it.
+        let launch = Launch::new(unsafe { &mut *birth }, begin);
+        let (launch, below) = stack.lay(below, launch)?;
+        // SAFETY: laid there just now. From here on both sides only share it.
+        let here = unsafe { &post.as_ref().here };
+        let child = spawn.blocked(Sharing::until_left(here), launch, Some((&stack, below)))?;
+        let ahead = Self {
+            child: ManuallyDrop::new(child),
+            stack: ManuallyDrop::new(stack),
+            post,
+            first: None,
+            _own: own,
+        };
+        ahead.place_elsewhere();
+        Ok(ahead)
+    }
+
+    /// Puts the child on another processor than ours. The kernel would leave it where it was born,
+    /// behind us, until we sleep.
+    fn place_elsewhere(&self) {
+        let post = self.post();
+        let mut others = post.processors;
+        others.unset(sched_getcpu());
+        // With nowhere else to go, it waits for its turn.
+        let _placed = sched_setaffinity(Some(self.child.pid()), &others);
+        post.placed.store(1, Ordering::Release);
+        let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
+    }
+
+    /// Gives the first orders, and goes on. Only the first time counts.
+    pub fn order(&mut self, first: Box<F>) {
+        if self.first.is_none() {
+            let text = ptr::from_ref(&**self.first.insert(first));
+            self.post().first.send(text.cast_mut());
+        }
+    }
+
+    /// Gives the rest, and sleeps until the child has become another program, or has ended. The
+    /// first orders come back with it.
+    pub fn finish(self, rest: &mut R) -> (Child, Option<Box<F>>) {
+        let mut this = ManuallyDrop::new(self);
+        this.post().rest.send(rest);
+        sleep_while(&this.post().here, HERE, futex::Flags::empty());
+        // SAFETY: neither is used again, since `this` is never dropped. The kernel has said that
+        // the child is done with the stack.
+        let (child, stack, own) = unsafe {
+            (
+                ManuallyDrop::take(&mut this.child),
+                ManuallyDrop::take(&mut this.stack),
+                ptr::read(&raw const this._own),
+            )
+        };
+        drop((stack, own));
+        (child, this.first.take())
+    }
+
+    fn post(&self) -> &Post<F, R> {
+        // SAFETY: it lies on the stack, which is ours until the end, and is never written but by
+        // atomics.
+        unsafe { self.post.as_ref() }
+    }
+}
+
+impl<F: 'static, R: 'static> Drop for Ahead<F, R> {
+    fn drop(&mut self) {
+        let ended = self.child.signal(Signal::KILL);
+        let ended = ended.and_then(|()| self.child.wait());
+        // SAFETY: neither is used again. Unless the child is known to be gone, its stack is left to
+        // it for ever.
+        unsafe {
+            ManuallyDrop::drop(&mut self.child);
+            if ended.is_ok() {
+                ManuallyDrop::drop(&mut self.stack);
+            } else {
+                // So are the orders that it may be reading.
+                std::mem::forget(self.first.take());
+            }
+        }
+    }
+}
+
+/// The status of a child that could not have its processors back.
+const NOT_PLACED: u8 = 125;
+
+/// Takes back that this process may only run where it was put.
+fn run_anywhere(before: &CpuSet) -> Result<(), Errno> {
+    let mut all = CpuSet::new();
+    for processor in 0..CpuSet::MAX_CPU {
+        all.set(processor);
+    }
+    // Whoever asked for none in particular gets those too that are added later.
+    sched_setaffinity(None, &all)?;
+    if sched_getaffinity(None)? != *before {
+        sched_setaffinity(None, before)?;
+    }
+    Ok(())
+}
+
+/// The child's first function.
+fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
+    // SAFETY: it lies on this very stack, and is never written but by atomics.
+    let post = unsafe { birth.post.as_ref() };
+    sleep_while(&post.placed, 0, futex::Flags::PRIVATE);
+    if run_anywhere(&post.processors).is_err() {
+        return NOT_PLACED;
+    }
+    (birth.errand)(subject, &birth.context, Orders { post })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::{read, write};
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::super::descriptors;
+    use super::super::namespaces::Namespaces;
+    use super::super::spawn::Memory;
+    use super::super::wait::Ended;
+    use super::*;
+
+    fn shared() -> Spawn<'static> {
+        Spawn::new(Memory::Shared).namespaces(Namespaces::empty())
+    }
+
+    /// Adds up what it was born with and what it is given, and says so.
+    fn adds(_subject: &Subject, born: &u8, mut orders: Orders<'_, u8, u8>) -> u8 {
+        let first = *orders.first();
+        if orders.will_come() != Ok(true) {
+            return 0;
+        }
+        let rest = orders.rest();
+        *rest += first;
+        *rest + born
+    }
+
+    #[test]
+    fn orders_reach_the_child_in_turn() {
+        let mut ahead = Ahead::start(&shared(), 1, adds).unwrap();
+        ahead.order(Box::new(2));
+        let mut rest = 4;
+        let (child, first) = ahead.finish(&mut rest);
+        assert_eq!(first.as_deref(), Some(&2));
+        assert_eq!(rest, 6, "what the child wrote is found here");
+        assert_eq!(child.wait(), Ok(Ended::Exited(7)));
+    }
+
+    #[test]
+    fn a_child_that_is_given_nothing_goes_with_its_starter() {
+        for ordered in [false, true] {
+            let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let mut ahead = Ahead::start(&shared(), 1, adds).unwrap();
+            let pid = ahead.child.pid();
+            if ordered {
+                ahead.order(Box::new(2));
+            }
+            drop(ahead);
+            let gone = rustix::process::test_kill_process(pid);
+            assert_eq!(gone, Err(Errno::SRCH), "killed and reaped");
+            // It had our table of descriptors, not a copy of its own.
+            drop(theirs);
+            assert_eq!(read(&ours, &mut [0; 1]), Ok(0));
+        }
+    }
+
+    /// Writes where it is told, parts with the table of descriptors, and closes all of its own.
+    fn parts(subject: &Subject, (): &(), mut orders: Orders<'_, (), RawFd>) -> u8 {
+        orders.first();
+        let number = *orders.rest();
+        let parted = descriptors::part(subject);
+        let written = write(descriptors::own(subject, number), b"x");
+        let closed = descriptors::close_from(subject, 0);
+        u8::from(parted.is_err() || written != Ok(1) || closed.is_err())
+    }
+
+    #[test]
+    fn descriptors_opened_after_the_birth_are_the_childs_too() {
+        let mut ahead = Ahead::start(&shared(), (), parts).unwrap();
+        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        ahead.order(Box::new(()));
+        let (child, _) = ahead.finish(&mut theirs.as_raw_fd());
+        assert_eq!(child.wait(), Ok(Ended::Exited(0)));
+        let mut byte = [0; 1];
+        assert_eq!(read(&ours, &mut byte), Ok(1), "still open here");
+        assert_eq!(&byte, b"x");
+        drop(theirs);
+        assert_eq!(read(&ours, &mut byte), Ok(0), "and closed there");
+    }
+
+    /// Says where it may run.
+    fn looks_around(_subject: &Subject, (): &(), mut orders: Orders<'_, (), CpuSet>) -> u8 {
+        match sched_getaffinity(None) {
+            Ok(processors) => *orders.rest() = processors,
+            Err(_) => return 1,
+        }
+        0
+    }
+
+    #[test]
+    fn the_child_may_run_where_its_starter_may() {
+        let whole = sched_getaffinity(None).unwrap();
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|cpu| whole.is_set(*cpu)).unwrap());
+        for processors in [whole, one] {
+            // Of this thread only.
+            sched_setaffinity(None, &processors).unwrap();
+            let ahead = Ahead::start(&shared(), (), looks_around).unwrap();
+            let mut seen = CpuSet::new();
+            let (child, _) = ahead.finish(&mut seen);
+            assert_eq!(child.wait(), Ok(Ended::Exited(0)));
+            assert_eq!(seen, processors);
+        }
+    }
+
+    #[test]
+    fn many_are_born_and_let_go() {
+        // Letters and deaths that cross each other.
+        for round in 0_u8..200 {
+            let mut ahead = Ahead::start(&shared(), 0, adds).unwrap();
+            if round % 3 > 0 {
+                ahead.order(Box::new(round / 2));
+            }
+            if round % 3 > 1 {
+                let (child, _) = ahead.finish(&mut 1);
+                assert_eq!(child.wait(), Ok(Ended::Exited(round / 2 + 1)));
+            }
+        }
+    }
+}

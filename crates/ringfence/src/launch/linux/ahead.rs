@@ -1,0 +1,137 @@
+//! A first process that is born before its orders.
+//!
+//! Making namespaces takes the kernel about as long as it takes to read settings and to make a plan
+//! of them, and it needs to know nothing of either. So where a processor is free, a launcher has
+//! its first process started before it has read a single setting; that makes the namespaces every
+//! session of the engine `namespaces` has, and waits. It builds the root as soon as that is laid
+//! out, while the rest of the plan is being prepared.
+//!
+//! It is a guess. If the plan turns out to want anything else, the process is ended, and another
+//! one is born as the plan says.
+//!
+//! What runs here runs in the memory of a supervisor that goes on meanwhile, with its table of
+//! descriptors: see [`ringfence_sys::ahead`].
+
+use std::io;
+use std::sync::Arc;
+
+use ringfence_core::plan::{Act, Engine, NetworkNamespace, Plan, Step};
+use ringfence_sys::ahead::{self, Orders};
+use ringfence_sys::namespaces::{self, Namespaces};
+use ringfence_sys::spawn::{Memory, Spawn};
+use ringfence_sys::wait::Child;
+use ringfence_sys::{Errno, Signal, Subject, exec, loopback, process};
+
+use super::acts::Ready;
+use super::helper::{self, Help};
+use super::init::{Unborn, Voice, carry_out, live_on};
+use crate::launch::Testing;
+
+/// A first process that waits for its orders. Dropping it ends it.
+///
+/// It belongs to the thread that has begun it, and goes when that thread ends.
+#[derive(Debug)]
+pub struct Ahead {
+    process: ahead::Ahead<First, Unborn>,
+}
+
+/// What the process is told first: everything up to the new root.
+#[derive(Debug)]
+pub(super) struct First {
+    acts: Vec<(Step, Ready)>,
+    voice: Arc<Voice>,
+}
+
+/// The status of one that nobody gave orders; there is nobody to read it either.
+const GONE: u8 = 125;
+
+/// The last step that belongs to the first orders.
+const LAST: Step = Step::Loopback;
+
+/// Without these nobody may make the others, and nobody can enter them later.
+const AT_BIRTH: Namespaces = Namespaces::USER.union(Namespaces::PID);
+/// These it makes itself, since making them takes time.
+const AFTERWARDS: Namespaces = Namespaces::MOUNT
+    .union(Namespaces::IPC)
+    .union(Namespaces::UTS)
+    .union(Namespaces::CGROUP)
+    .union(Namespaces::NET);
+
+impl Ahead {
+    /// Starts it, where a processor is free for it.
+    pub fn begin() -> Option<Self> {
+        // Whatever refuses it will refuse the launch as well, and be explained then.
+        helper::is_worth_it()
+            .then(Self::begin_anyway)
+            .and_then(Result::ok)
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    #[doc(hidden)]
+    pub fn begin_anyway() -> io::Result<Self> {
+        let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
+        let process = ahead::Ahead::start(&spawn, (), live)?;
+        Ok(Self { process })
+    }
+
+    /// Whether it has become what a plan wants.
+    pub(super) fn fits(plan: &Plan, testing: &Testing) -> bool {
+        let network = Act::Namespaces {
+            network: NetworkNamespace::Own,
+        };
+        // One is born in its cgroup, or not at all.
+        let grouped = plan.acts().iter().any(|act| act.step() == Step::Cgroup);
+        plan.engine() == Engine::Namespaces
+            && plan.acts().contains(&network)
+            && !grouped
+            && testing.danger_without.is_none()
+    }
+
+    /// Whether a step belongs to its first orders.
+    pub(super) fn is_first(step: Step) -> bool {
+        step <= LAST
+    }
+
+    /// Gives it its first orders, which it carries out at once.
+    pub(super) fn order(&mut self, acts: Vec<(Step, Ready)>, voice: &Arc<Voice>) {
+        let voice = Arc::clone(voice);
+        self.process.order(Box::new(First { acts, voice }));
+    }
+
+    /// Gives it the rest, and waits until it is its own program, or has failed. Returns the first
+    /// acts, which explain failures.
+    pub(super) fn finish(self, unborn: &mut Unborn) -> (Child, Vec<(Step, Ready)>) {
+        let (child, first) = self.process.finish(unborn);
+        (child, first.map(|first| first.acts).unwrap_or_default())
+    }
+}
+
+/// The life of the process until it is its own program.
+fn live(subject: &Subject, (): &(), mut orders: Orders<'_, First, Unborn>) -> u8 {
+    let made = make(subject, &orders);
+    let First { acts, voice } = orders.first();
+    if let Err((step, errno)) = made {
+        return voice.fail(step, 0, errno);
+    }
+    voice.mark(Step::Namespaces);
+    let none = Default::default();
+    match carry_out(subject, voice, acts, none, &mut Help::Done) {
+        Ok(()) => live_on(subject, orders.rest()),
+        Err(status) => status,
+    }
+}
+
+/// Makes what every session of this engine has.
+fn make(subject: &Subject, orders: &Orders<'_, First, Unborn>) -> Result<(), (Step, Errno)> {
+    let namespaces = |errno| (Step::Namespaces, errno);
+    process::die_with_parent(subject, None, Signal::KILL).map_err(namespaces)?;
+    if !orders.will_come().map_err(namespaces)? {
+        exec::exit_now(subject, GONE);
+    }
+    namespaces::unshare(subject, AFTERWARDS).map_err(namespaces)?;
+    loopback::bring_up(subject).map_err(|errno| (Step::Loopback, errno))
+}
