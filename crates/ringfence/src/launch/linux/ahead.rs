@@ -17,14 +17,18 @@ use std::sync::Arc;
 
 use ringfence_core::plan::{Act, Engine, NetworkNamespace, Plan, Step};
 use ringfence_sys::ahead::{self, Orders};
-use ringfence_sys::namespaces::{self, Namespaces};
+use ringfence_sys::namespaces::{self, IdMap, Namespaces, map_ids};
+use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::Child;
-use ringfence_sys::{Errno, Signal, Subject, exec, loopback, process};
+use ringfence_sys::{
+    Errno, Signal, Subject, capabilities, exec, keyring, loopback, process, signals,
+};
+use rustix::process::{getegid, geteuid};
 
-use super::acts::Ready;
+use super::acts::{Kept, Ready, Refused};
 use super::helper::{self, Help};
-use super::init::{Unborn, Voice, carry_out, live_on};
+use super::init::{self, Unborn, Voice, live_on};
 use crate::launch::Testing;
 
 /// A first process that waits for its orders. Dropping it ends it.
@@ -74,19 +78,31 @@ impl Ahead {
     #[doc(hidden)]
     pub fn begin_anyway() -> io::Result<Self> {
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
-        let process = ahead::Ahead::start(&spawn, (), live)?;
+        let ids = Ids {
+            user: IdMap::same(geteuid().as_raw()),
+            group: IdMap::same(getegid().as_raw()),
+        };
+        let process = ahead::Ahead::start(&spawn, ids, live)?;
         Ok(Self { process })
     }
 
     /// Whether it has become what a plan wants.
     pub(super) fn fits(plan: &Plan, testing: &Testing) -> bool {
-        let network = Act::Namespaces {
+        let namespaces = Act::Namespaces {
             network: NetworkNamespace::Own,
         };
+        // What it has done cannot be undone.
+        let done = [
+            namespaces,
+            Act::Keyring,
+            Act::Ids,
+            Act::Loopback,
+            Act::Capabilities,
+        ];
         // One is born in its cgroup, or not at all.
         let grouped = plan.acts().iter().any(|act| act.step() == Step::Cgroup);
         plan.engine() == Engine::Namespaces
-            && plan.acts().contains(&network)
+            && done.iter().all(|act| plan.acts().contains(act))
             && !grouped
             && testing.danger_without.is_none()
     }
@@ -110,28 +126,62 @@ impl Ahead {
     }
 }
 
+/// Who the session's user will be.
+#[derive(Clone, Copy, Debug)]
+struct Ids {
+    user: IdMap,
+    group: IdMap,
+}
+
 /// The life of the process until it is its own program.
-fn live(subject: &Subject, (): &(), mut orders: Orders<'_, First, Unborn>) -> u8 {
-    let made = make(subject, &orders);
+fn live(subject: &Subject, ids: &Ids, mut orders: Orders<'_, First, Unborn>) -> u8 {
+    let made = make(subject, *ids, &orders);
     let First { acts, voice } = orders.first();
     if let Err((step, errno)) = made {
         return voice.fail(step, 0, errno);
     }
     voice.mark(Step::Namespaces);
     let none = Default::default();
-    match carry_out(subject, voice, acts, none, &mut Help::Done) {
+    match init::carry_out(subject, voice, acts, none, &mut Help::Ahead) {
         Ok(()) => live_on(subject, orders.rest()),
         Err(status) => status,
     }
 }
 
-/// Makes what every session of this engine has.
-fn make(subject: &Subject, orders: &Orders<'_, First, Unborn>) -> Result<(), (Step, Errno)> {
-    let namespaces = |errno| (Step::Namespaces, errno);
+/// Makes and does what every session of this engine has.
+fn make(
+    subject: &Subject,
+    ids: Ids,
+    orders: &Orders<'_, First, Unborn>,
+) -> Result<(), (Step, Errno)> {
+    let at = |step: Step| move |errno: Errno| (step, errno);
+    let namespaces = at(Step::Namespaces);
     process::die_with_parent(subject, None, Signal::KILL).map_err(namespaces)?;
     if !orders.will_come().map_err(namespaces)? {
         exec::exit_now(subject, GONE);
     }
     namespaces::unshare(subject, AFTERWARDS).map_err(namespaces)?;
-    loopback::bring_up(subject).map_err(|errno| (Step::Loopback, errno))
+    keyring::join_new_session(subject).map_err(at(Step::Keyring))?;
+    let proc_dir = ProcDir::open().map_err(at(Step::Ids))?;
+    map_ids(subject, &proc_dir, ids.user, ids.group).map_err(at(Step::Ids))?;
+    drop(proc_dir);
+    loopback::bring_up(subject).map_err(at(Step::Loopback))?;
+    // What it has now it keeps: this is about what it, or anybody after it, could get.
+    capabilities::drop_bounding(subject).map_err(at(Step::Capabilities))?;
+    signals::reset_dispositions(subject).map_err(at(Step::Init))
+}
+
+/// Carries out what is left of an act.
+pub(super) fn carry_out(subject: &Subject, act: &Ready, keep: Kept<'_>) -> Result<(), Refused> {
+    let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
+    match act {
+        Ready::Keyring | Ready::Network => Ok(()),
+        Ready::Ids { shares: None, .. } => Ok(()),
+        Ready::Ids {
+            shares: Some(shares),
+            ..
+        } => whole(ProcDir::open().map(|proc_dir| shares.bound(&proc_dir))),
+        Ready::Capabilities => whole(capabilities::clear(subject)),
+        other => other.carry_out(subject, keep),
+    }
 }

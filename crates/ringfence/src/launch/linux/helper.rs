@@ -17,6 +17,7 @@ use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{Kept, Ready, Refused};
+use super::ahead;
 use crate::launch::Helping;
 
 /// Who sets a session up.
@@ -59,8 +60,8 @@ fn running() -> Option<u32> {
 pub(super) enum Help {
     /// Nothing: there is none, and the first process does everything itself.
     None,
-    /// Nothing any more: the network namespace is made, and the first process is in it.
-    Done,
+    /// Nothing: the first process has done some of the acts itself, ahead of its orders.
+    Ahead,
     /// It makes the network namespace. By and by there is a root to uncover.
     Making(Helper, Option<CoveredRoot>),
     /// It takes the old root off.
@@ -94,9 +95,9 @@ impl Help {
                 *self = Self::Uncovering(rest);
                 joined.map_err(|errno| (0, errno))
             }
-            (Ready::Network, Self::Done) => {
-                *self = Self::Done;
-                Ok(())
+            (act, Self::Ahead) => {
+                *self = Self::Ahead;
+                ahead::carry_out(subject, act, keep)
             }
             (act, as_before) => {
                 *self = as_before;
@@ -108,7 +109,7 @@ impl Help {
     /// Waits until the helper has ended, which has to be in any case, and well.
     pub(super) fn finish(self) -> Result<(), Errno> {
         match self {
-            Self::None | Self::Done => Ok(()),
+            Self::None | Self::Ahead => Ok(()),
             // Nobody joined the network namespace: the command would have the host's.
             Self::Making(helper, _) => helper.dismiss().and(Err(Errno::INVAL)),
             Self::Uncovering(rest) => rest.finish(),

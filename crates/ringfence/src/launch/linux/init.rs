@@ -201,6 +201,9 @@ pub(super) fn live(subject: &Subject, unborn: &mut Unborn) -> u8 {
     if let Err(errno) = tie_to_parent(subject, inside) {
         return voice.fail(Step::Namespaces, 0, errno);
     }
+    if let Err(errno) = signals::reset_dispositions(subject) {
+        return voice.fail(Step::Init, 0, errno);
+    }
     match Help::begin(subject, inside.hands) {
         Ok(help) => go_on(subject, unborn, help),
         Err(errno) => voice.fail(Step::Namespaces, 0, errno),
@@ -214,7 +217,7 @@ pub(super) fn live_on(subject: &Subject, unborn: &Unborn) -> u8 {
     // From here on descriptors are closed, and they must be its own.
     let parted = descriptors::part(subject).and_then(|()| has_parent(subject, inside));
     match parted {
-        Ok(()) => go_on(subject, unborn, Help::None),
+        Ok(()) => go_on(subject, unborn, Help::Ahead),
         Err(errno) => inside.voice.fail(Step::Descriptors, 0, errno),
     }
 }
@@ -233,7 +236,6 @@ fn go_on(subject: &Subject, unborn: &Unborn, mut help: Help) -> u8 {
         return voice.fail(Step::Root, 0, errno);
     }
     let ready = mounts::change_directory_to(subject, &inside.directory)
-        .and_then(|()| signals::reset_dispositions(subject))
         .and_then(|()| pass_on_descriptors(subject, inside));
     if let Err(errno) = ready {
         return voice.fail(Step::Init, 0, errno);

@@ -435,20 +435,23 @@ impl Prepared {
         }
         running.open_gate(self.gate)?;
         running.terminal = receive(self.terminal)?;
-        let mut running = running.started(&self.failure, &acts, &self.program)?;
+        // From here on the first process becomes its own program and starts the command, so whatever
+        // else there is to do is done before that is waited for.
         if let Some(socket) = self.asked_over {
-            let (mut broker, session) = broker(&socket, self.namespaces, running.id())?;
-            if boundary == Boundary::PidNamespace {
-                let user = session.user.try_clone();
-                broker = broker.sharing(user.map_err(|error| LaunchError::Prepare {
-                    what: "hold the session's user namespace".to_owned(),
-                    source: error,
-                })?);
-            }
+            let asked = broker(&socket, self.namespaces, boundary, running.id());
+            let (broker, session) = match asked {
+                Ok(asked) => asked,
+                // It may have said why before it went.
+                Err(error) => {
+                    running.started(&self.failure, &acts, &self.program)?;
+                    return Err(error);
+                }
+            };
             running.ask(broker.also(own_filesystems));
             running.session = Some(session);
         }
-        let mut running = running.watching_names()?;
+        let running = running.watching_names()?;
+        let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);
         }
@@ -496,6 +499,7 @@ fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError
 fn broker(
     socket: &OwnedFd,
     namespaces: Namespaces,
+    boundary: Boundary,
     first: i32,
 ) -> Result<(Broker, Session), LaunchError> {
     let mut message = [0; 1];
@@ -516,7 +520,15 @@ fn broker(
         mount,
         changes: changes.ok().map(OwnedFd::from),
     };
-    Ok((Broker::new(listener, network), session))
+    let mut broker = Broker::new(listener, network);
+    if boundary == Boundary::PidNamespace {
+        let user = session.user.try_clone();
+        broker = broker.sharing(user.map_err(|source| LaunchError::Prepare {
+            what: "hold the session's user namespace".to_owned(),
+            source,
+        })?);
+    }
+    Ok((broker, session))
 }
 
 pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {

@@ -459,6 +459,8 @@ impl Running {
         }
         let watched = self.watch_names();
         if let Err(errno) = watched {
+            // Nobody has heard yet whether the command runs.
+            self.ran = true;
             self.kill();
             return Err(LaunchError::Prepare {
                 what: "watch the protected names of the project".to_owned(),
