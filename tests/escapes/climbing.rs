@@ -1,7 +1,7 @@
 //! Climbing past the top: whatever lies under the new root must not be reached by `..`.
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{binaries, denied, for_each_user, op};
+use ringfence_testkit::{Hands, binaries, denied, for_each_user, op};
 
 #[test]
 fn above_the_root_is_the_root() {
@@ -19,8 +19,8 @@ fn above_the_root_is_the_root() {
                 "EROFS",
             ),
         ];
-        for helper in [true, false] {
-            world.check(&world.setup().helped(helper), &cases);
+        for hands in Hands::ALL {
+            world.check(&world.setup().by(hands), &cases);
         }
         world.check_confined(&world.setup().without(Step::Landlock), &cases);
     });
@@ -30,8 +30,8 @@ fn above_the_root_is_the_root() {
 #[test]
 fn no_mount_of_the_host_is_left() {
     for_each_user(binaries!(), |world| {
-        for helper in [true, false] {
-            let setup = world.setup().helped(helper);
+        for hands in Hands::ALL {
+            let setup = world.setup().by(hands);
             let lacking = world.inside(&setup, ["mounts", "nosuid"]);
             assert_eq!(lacking.line(), "ok:");
             let mounts = world.run(&setup, ["cat", "/proc/self/mountinfo"]);

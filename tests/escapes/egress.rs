@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
-use ringfence_testkit::{Listeners, binaries, case, denied, for_each_user, op};
+use ringfence_testkit::{Hands, Listeners, binaries, case, denied, for_each_user, op};
 
 #[test]
 fn nothing_on_the_hosts_loopback_is_reached() {
@@ -17,8 +17,8 @@ fn nothing_on_the_hosts_loopback_is_reached() {
         world.control(&cases);
         world.control(&[case(op!["udp", &listeners.udp], "ok", "")]);
         assert_eq!(listeners.arrived.at_least(3), 3);
-        for helper in [true, false] {
-            world.check_confined(&world.setup().helped(helper), &cases);
+        for hands in Hands::ALL {
+            world.check_confined(&world.setup().by(hands), &cases);
         }
         // Sending to nobody works; nobody gets it.
         let sent = world.inside(&world.setup(), op!["udp", &listeners.udp]);
@@ -41,8 +41,8 @@ fn nothing_beyond_the_host_is_reached() {
             case(op!["udp", "[2001:db8::1]:443"], "", "ENETUNREACH"),
             case(op!["tcp", "169.254.169.254:80"], "", "ENETUNREACH"),
         ];
-        for helper in [true, false] {
-            world.check_confined(&world.setup().helped(helper), &cases);
+        for hands in Hands::ALL {
+            world.check_confined(&world.setup().by(hands), &cases);
         }
         let shell = "exec 3<>/dev/tcp/192.0.2.1/80";
         let done = world.run(&world.setup(), ["bash", "-c", shell]);

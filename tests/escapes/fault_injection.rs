@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{binaries, for_each_user, steps};
+use ringfence_testkit::{Hands, binaries, for_each_user, steps};
 
 /// The mounts of the host, without those that other programs come and go with.
 fn mounts() -> BTreeSet<String> {
@@ -33,9 +33,9 @@ fn no_act_that_fails_leaves_anything() {
         let marker = world.project("marker");
         let before = mounts();
         let snapshot = world.snapshot();
-        let ways = steps().flat_map(|step| [(step, true), (step, false)]);
-        for (step, helper) in ways {
-            let mut setup = world.setup().failing_at(step).helped(helper);
+        let ways = steps().flat_map(|step| Hands::ALL.map(|hands| (step, hands)));
+        for (step, hands) in ways {
+            let mut setup = world.setup().failing_at(step).by(hands);
             if step == Step::Gate {
                 setup = setup.settings(r#"{ "network": { "hosts": ["example.org"] } }"#);
             }

@@ -1,7 +1,7 @@
 //! 21, 48: other names for the same file, and other processes, through `/proc`.
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{Canary, binaries, case, denied, for_each_user, op};
+use ringfence_testkit::{Canary, Hands, binaries, case, denied, for_each_user, op};
 
 #[test]
 fn no_name_in_proc_leads_past_the_masks() {
@@ -51,8 +51,12 @@ fn only_processes_of_the_session_are_seen() {
         world.control_listing(&cases);
         world.check_confined(&world.setup(), &cases);
         // The helper was the second one, and is gone.
-        for (helper, expected) in [(true, "ok:1 3"), (false, "ok:1 2")] {
-            let seen = world.inside(&world.setup().helped(helper), ["processes"]);
+        for (hands, expected) in [
+            (Hands::Ahead, "ok:1 2"),
+            (Hands::One, "ok:1 2"),
+            (Hands::Two, "ok:1 3"),
+        ] {
+            let seen = world.inside(&world.setup().by(hands), ["processes"]);
             assert_eq!(seen.line(), expected, "the first process and the probe");
         }
         canary.assert_alive();

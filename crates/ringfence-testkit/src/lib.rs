@@ -25,7 +25,7 @@ pub use exchange::Exchange;
 pub use listeners::{Canary, Counter, Listeners};
 pub use network::{Network, Staged};
 pub use run::{Case, Done, case, comes_within, denied, keeps_within, wait_until};
-pub use setup::{Setup, steps};
+pub use setup::{Hands, Setup, steps};
 pub use snapshot::Snapshot;
 pub use world::{
     Binaries, CANARY, PLAIN, Who, World, copy_program, for_each_user, is_root, landlock_abi,

@@ -7,6 +7,22 @@ use std::path::{Path, PathBuf};
 use ringfence_core::plan::Step;
 use serde::{Deserialize, Serialize};
 
+/// Who sets a session up, which must make no difference to what it holds.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Hands {
+    /// A first process that is born before anybody knows what for.
+    Ahead,
+    /// The first process alone.
+    One,
+    /// The first process, and a helper.
+    Two,
+}
+
+impl Hands {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Ahead, Self::One, Self::Two];
+}
+
 /// A launch: the policy's settings, the place, and what is strange about the caller.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[expect(
@@ -40,8 +56,8 @@ pub struct Setup {
     pub follow_no_links: bool,
     /// Waits so many milliseconds between preparing and starting.
     pub pause: u64,
-    /// Set up with a helper, or without one; whatever suits the machine if nothing is said.
-    pub helper: Option<bool>,
+    /// Who sets the session up; ahead, where that can be, if nothing is said.
+    pub hands: Option<Hands>,
     /// Pretends that Landlock is of this version.
     pub landlock_abi: Option<u32>,
     /// Landlock alone has to do.
@@ -90,10 +106,10 @@ impl Setup {
         self
     }
 
-    /// Set up with a helper, or without one.
+    /// Set up by these.
     #[must_use]
-    pub fn helped(mut self, helper: bool) -> Self {
-        self.helper = Some(helper);
+    pub fn by(mut self, hands: Hands) -> Self {
+        self.hands = Some(hands);
         self
     }
 

@@ -35,19 +35,20 @@ pub type Errand<C, F, R> = fn(&Subject, &C, Orders<'_, F, R>) -> u8;
 /// Dropped before it has all of them, the child is killed, and reaped.
 #[derive(Debug)]
 #[must_use = "dropping it kills the child"]
-pub struct Ahead<F: 'static, R: 'static> {
+pub struct Ahead<C: 'static, F: 'static, R: 'static> {
     child: ManuallyDrop<Child>,
     stack: ManuallyDrop<Stack>,
     post: NonNull<Post<F, R>>,
-    /// Kept where it is until the child is done with it.
+    /// Both are kept where they are until the child is done with them.
+    context: ManuallyDrop<Box<C>>,
     first: Option<Box<F>>,
     /// By this the child knows that we are still there.
     _own: OwnedFd,
 }
 
 // SAFETY: the pointer leads into a mapping that is owned by this value alone; what lies there is
-// shared with the child by atomics only. The first orders are read by the child while we have them.
-unsafe impl<F: Send + Sync, R: Send> Send for Ahead<F, R> {}
+// shared with the child by atomics only. What the child reads while we have it can be shared.
+unsafe impl<C: Send + Sync, F: Send + Sync, R: Send> Send for Ahead<C, F, R> {}
 
 /// The orders, as the child sees them.
 #[derive(Debug)]
@@ -144,20 +145,20 @@ impl<F, R> Orders<'_, F, R> {
 
 /// The child's side of its birth.
 struct Birth<C, F: 'static, R: 'static> {
-    context: C,
+    context: NonNull<C>,
     post: NonNull<Post<F, R>>,
     errand: Errand<C, F, R>,
 }
 
-impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
+impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
     /// Starts a child as described by `spawn`, and lets it begin.
     ///
     /// # Errors
     ///
     /// The kernel's answer; no child exists then. [`Errno::NOSYS`] where there is no `clone3`.
-    pub fn start<C: Copy + 'static>(
+    pub fn start(
         spawn: &Spawn<'_>,
-        context: C,
+        context: Box<C>,
         errand: Errand<C, F, R>,
     ) -> Result<Self, Errno> {
         let stack = Stack::map()?;
@@ -173,7 +174,7 @@ impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
         let (post, below) = stack.lay(stack.top(), post)?;
         let post = NonNull::new(post).ok_or(Errno::FAULT)?;
         let birth = Birth {
-            context,
+            context: NonNull::from(&*context),
             post,
             errand,
         };
@@ -188,6 +189,7 @@ impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
             child: ManuallyDrop::new(child),
             stack: ManuallyDrop::new(stack),
             post,
+            context: ManuallyDrop::new(context),
             first: None,
             _own: own,
         };
@@ -207,6 +209,11 @@ impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
         let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
     }
 
+    /// What the child was born with.
+    pub fn context(&self) -> &C {
+        &self.context
+    }
+
     /// Gives the first orders, and goes on. Only the first time counts.
     pub fn order(&mut self, first: Box<F>) {
         if self.first.is_none() {
@@ -221,16 +228,17 @@ impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
         let mut this = ManuallyDrop::new(self);
         this.post().rest.send(rest);
         sleep_while(&this.post().here, HERE, futex::Flags::empty());
-        // SAFETY: neither is used again, since `this` is never dropped. The kernel has said that
-        // the child is done with the stack.
-        let (child, stack, own) = unsafe {
+        // SAFETY: none of them is used again, since `this` is never dropped. The kernel has said
+        // that the child is done with our memory.
+        let (child, stack, context, own) = unsafe {
             (
                 ManuallyDrop::take(&mut this.child),
                 ManuallyDrop::take(&mut this.stack),
+                ManuallyDrop::take(&mut this.context),
                 ptr::read(&raw const this._own),
             )
         };
-        drop((stack, own));
+        drop((stack, context, own));
         (child, this.first.take())
     }
 
@@ -241,18 +249,18 @@ impl<F: Sync + 'static, R: 'static> Ahead<F, R> {
     }
 }
 
-impl<F: 'static, R: 'static> Drop for Ahead<F, R> {
+impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     fn drop(&mut self) {
         let ended = self.child.signal(Signal::KILL);
         let ended = ended.and_then(|()| self.child.wait());
-        // SAFETY: neither is used again. Unless the child is known to be gone, its stack is left to
-        // it for ever.
+        // SAFETY: none of them is used again. Unless the child is known to be gone, its stack and
+        // what it may be reading are left to it for ever.
         unsafe {
             ManuallyDrop::drop(&mut self.child);
             if ended.is_ok() {
                 ManuallyDrop::drop(&mut self.stack);
+                ManuallyDrop::drop(&mut self.context);
             } else {
-                // So are the orders that it may be reading.
                 std::mem::forget(self.first.take());
             }
         }
@@ -284,7 +292,9 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
     if run_anywhere(&post.processors).is_err() {
         return NOT_PLACED;
     }
-    (birth.errand)(subject, &birth.context, Orders { post })
+    // SAFETY: the starter keeps the box, unchanged, until this process has left its memory.
+    let context = unsafe { birth.context.as_ref() };
+    (birth.errand)(subject, context, Orders { post })
 }
 
 #[cfg(test)]
@@ -315,7 +325,7 @@ mod tests {
 
     #[test]
     fn orders_reach_the_child_in_turn() {
-        let mut ahead = Ahead::start(&shared(), 1, adds).unwrap();
+        let mut ahead = Ahead::start(&shared(), Box::new(1), adds).unwrap();
         ahead.order(Box::new(2));
         let mut rest = 4;
         let (child, first) = ahead.finish(&mut rest);
@@ -328,7 +338,7 @@ mod tests {
     fn a_child_that_is_given_nothing_goes_with_its_starter() {
         for ordered in [false, true] {
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-            let mut ahead = Ahead::start(&shared(), 1, adds).unwrap();
+            let mut ahead = Ahead::start(&shared(), Box::new(1), adds).unwrap();
             let pid = ahead.child.pid();
             if ordered {
                 ahead.order(Box::new(2));
@@ -354,7 +364,7 @@ mod tests {
 
     #[test]
     fn descriptors_opened_after_the_birth_are_the_childs_too() {
-        let mut ahead = Ahead::start(&shared(), (), parts).unwrap();
+        let mut ahead = Ahead::start(&shared(), Box::new(()), parts).unwrap();
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         ahead.order(Box::new(()));
         let (child, _) = ahead.finish(&mut theirs.as_raw_fd());
@@ -383,7 +393,7 @@ mod tests {
         for processors in [whole, one] {
             // Of this thread only.
             sched_setaffinity(None, &processors).unwrap();
-            let ahead = Ahead::start(&shared(), (), looks_around).unwrap();
+            let ahead = Ahead::start(&shared(), Box::new(()), looks_around).unwrap();
             let mut seen = CpuSet::new();
             let (child, _) = ahead.finish(&mut seen);
             assert_eq!(child.wait(), Ok(Ended::Exited(0)));
@@ -395,7 +405,7 @@ mod tests {
     fn many_are_born_and_let_go() {
         // Letters and deaths that cross each other.
         for round in 0_u8..200 {
-            let mut ahead = Ahead::start(&shared(), 0, adds).unwrap();
+            let mut ahead = Ahead::start(&shared(), Box::new(0), adds).unwrap();
             if round % 3 > 0 {
                 ahead.order(Box::new(round / 2));
             }

@@ -24,7 +24,7 @@ mod linux {
     use std::path::Path;
 
     use ringfence::git::{self, Reach, Search};
-    use ringfence::launch::{self, Cause, Command, Helping, LaunchError, Options};
+    use ringfence::launch::{self, Ahead, Cause, Command, Given, Helping, LaunchError, Options};
     use ringfence::place::Lookout;
     use ringfence::probe::{cgroup, quick};
     use ringfence::sessions::About;
@@ -37,7 +37,7 @@ mod linux {
     use ringfence_sys::signals::{self, Mask};
     use ringfence_sys::testing::{Entry, Word, call_in_child};
     use ringfence_sys::{Subject, keyring, process, seccomp};
-    use ringfence_testkit::Setup;
+    use ringfence_testkit::{Hands, Setup};
     use rustix::fs::{Mode, OFlags};
 
     pub(super) fn main() {
@@ -80,6 +80,12 @@ mod linux {
 
     fn run(setup: &Setup, mut command: Vec<OsString>) -> Result<u8, LaunchError> {
         let program = command.remove(0);
+        let ahead = match setup.hands {
+            Some(Hands::Ahead) => Some(Ahead::begin_anyway().unwrap()),
+            Some(_) => None,
+            // What the launcher may not do it goes without.
+            None => Ahead::begin_anyway().ok(),
+        };
         let policy = policy(setup);
         let plan = plan(setup, &policy);
         let command = Command {
@@ -96,16 +102,23 @@ mod linux {
         let mut options = Options::default();
         options.testing.fail_at = setup.fail_at_step();
         options.testing.danger_without = setup.without_step();
-        options.testing.helper = match setup.helper {
-            None => Helping::WherePossible,
-            Some(true) => Helping::Always,
-            Some(false) => Helping::Never,
+        options.testing.helper = match setup.hands {
+            None | Some(Hands::Ahead) => Helping::WherePossible,
+            Some(Hands::One) => Helping::Never,
+            Some(Hands::Two) => Helping::Always,
         };
         options.registry = setup.registry_path().map(|path| {
             let about = About::new(None, std::slice::from_ref(&command.program)).unwrap();
             (path, about)
         });
-        let prepared = launch::prepare(&policy, &plan, &command, options)?;
+        let given = Given {
+            ahead,
+            ..Given::default()
+        };
+        let prepared = launch::prepare_with(&policy, &plan, &command, options, given)?;
+        if setup.hands == Some(Hands::Ahead) {
+            assert!(prepared.is_ahead(), "nobody waits for orders");
+        }
         std::thread::sleep(std::time::Duration::from_millis(setup.pause));
         let prepared = match &setup.says_yes {
             Some(hosts) => prepared.asking(std::sync::Arc::new(Somebody(hosts.clone()))),

@@ -29,6 +29,7 @@ use rustix::process::{getegid, geteuid};
 use super::acts::{Kept, Ready, Refused};
 use super::helper::{self, Help};
 use super::init::{self, Unborn, Voice, live_on};
+use super::root::{self, RootBuild};
 use crate::launch::Testing;
 
 /// A first process that waits for its orders. Dropping it ends it.
@@ -36,7 +37,7 @@ use crate::launch::Testing;
 /// It belongs to the thread that has begun it, and goes when that thread ends.
 #[derive(Debug)]
 pub struct Ahead {
-    process: ahead::Ahead<First, Unborn>,
+    process: ahead::Ahead<Common, First, Unborn>,
 }
 
 /// What the process is told first: everything up to the new root.
@@ -78,11 +79,12 @@ impl Ahead {
     #[doc(hidden)]
     pub fn begin_anyway() -> io::Result<Self> {
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
-        let ids = Ids {
+        let common = Common {
             user: IdMap::same(geteuid().as_raw()),
             group: IdMap::same(getegid().as_raw()),
+            root: root::lay_out_common()?,
         };
-        let process = ahead::Ahead::start(&spawn, ids, live)?;
+        let process = ahead::Ahead::start(&spawn, Box::new(common), live)?;
         Ok(Self { process })
     }
 
@@ -107,6 +109,11 @@ impl Ahead {
             && testing.danger_without.is_none()
     }
 
+    /// What it has built.
+    pub(super) fn root(&self) -> &RootBuild {
+        &self.process.context().root
+    }
+
     /// Whether a step belongs to its first orders.
     pub(super) fn is_first(step: Step) -> bool {
         step <= LAST
@@ -126,16 +133,19 @@ impl Ahead {
     }
 }
 
-/// Who the session's user will be.
-#[derive(Clone, Copy, Debug)]
-struct Ids {
+/// What is known from the beginning.
+#[derive(Debug)]
+struct Common {
+    /// Who the session's user will be.
     user: IdMap,
     group: IdMap,
+    /// What its root will have.
+    root: RootBuild,
 }
 
 /// The life of the process until it is its own program.
-fn live(subject: &Subject, ids: &Ids, mut orders: Orders<'_, First, Unborn>) -> u8 {
-    let made = make(subject, *ids, &orders);
+fn live(subject: &Subject, common: &Common, mut orders: Orders<'_, First, Unborn>) -> u8 {
+    let made = make(subject, common, &orders);
     let First { acts, voice } = orders.first();
     if let Err((step, errno)) = made {
         return voice.fail(step, 0, errno);
@@ -151,7 +161,7 @@ fn live(subject: &Subject, ids: &Ids, mut orders: Orders<'_, First, Unborn>) -> 
 /// Makes and does what every session of this engine has.
 fn make(
     subject: &Subject,
-    ids: Ids,
+    common: &Common,
     orders: &Orders<'_, First, Unborn>,
 ) -> Result<(), (Step, Errno)> {
     let at = |step: Step| move |errno: Errno| (step, errno);
@@ -163,12 +173,14 @@ fn make(
     namespaces::unshare(subject, AFTERWARDS).map_err(namespaces)?;
     keyring::join_new_session(subject).map_err(at(Step::Keyring))?;
     let proc_dir = ProcDir::open().map_err(at(Step::Ids))?;
-    map_ids(subject, &proc_dir, ids.user, ids.group).map_err(at(Step::Ids))?;
+    map_ids(subject, &proc_dir, common.user, common.group).map_err(at(Step::Ids))?;
     drop(proc_dir);
     loopback::bring_up(subject).map_err(at(Step::Loopback))?;
     // What it has now it keeps: this is about what it, or anybody after it, could get.
     capabilities::drop_bounding(subject).map_err(at(Step::Capabilities))?;
-    signals::reset_dispositions(subject).map_err(at(Step::Init))
+    signals::reset_dispositions(subject).map_err(at(Step::Init))?;
+    let begun = common.root.begin(subject);
+    begun.map_err(|(_, errno)| (Step::Root, errno))
 }
 
 /// Carries out what is left of an act.

@@ -28,7 +28,7 @@ use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside, Unborn, Voice, Words};
 use super::names::{self, Name};
-use super::root::{self, Text};
+use super::root::{self, RootBuild, Text};
 use super::running::Running;
 use super::seat::{self, Seat};
 use super::shares::{self, Shares};
@@ -137,19 +137,18 @@ pub fn prepare_with(
         timeline: timeline_inside,
         fail_at: options.testing.fail_at,
     });
-    let ahead = given.ahead;
-    let mut ahead = ahead.filter(|_| Ahead::fits(plan, &options.testing));
     let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let Announced { entry, marked } = announced(&options, plan, boundary)?;
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry, &options)?;
-    let mut waiting = ahead.as_mut();
+    let ahead = given.ahead;
+    gathered.ahead = ahead.filter(|_| Ahead::fits(plan, &options.testing));
+    let mut first = true;
     for act in plan.acts() {
         let step = act.step();
-        if !Ahead::is_first(step)
-            && let Some(ahead) = waiting.take()
-        {
-            ahead.order(std::mem::take(&mut gathered.acts), &voice);
+        if first && !Ahead::is_first(step) {
+            first = false;
+            gathered.order(&voice);
         }
         if options.testing.danger_without == Some(step) {
             continue;
@@ -176,7 +175,7 @@ pub fn prepare_with(
     let programs = programs(command, &environment)?;
     let (end, end_inside) = pipe("open a pipe")?;
     let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
-    let hands = if own_network && ahead.is_none() {
+    let hands = if own_network && gathered.ahead.is_none() {
         Hands::of(options.testing.helper)
     } else {
         Hands::One
@@ -198,7 +197,7 @@ pub fn prepare_with(
         end: end_inside,
         outer: Some([failure.as_raw_fd(), end.as_raw_fd()]),
     };
-    let start = Start::of(inside, gathered.bwrap, ahead)?;
+    let start = Start::of(inside, gathered.bwrap, gathered.ahead)?;
     Ok(Prepared {
         start,
         namespaces: gathered.namespaces,
@@ -244,6 +243,8 @@ pub(super) struct Gathered {
     /// What was held when somebody granted it.
     granted: Arc<[Captured]>,
     bounds: Bounds,
+    /// A first process that is there already.
+    ahead: Option<Ahead>,
 }
 
 /// When the bounds of a new user namespace are set.
@@ -292,6 +293,7 @@ impl Gathered {
             } else {
                 Bounds::AtBirth
             },
+            ahead: None,
         })
     }
 
@@ -314,13 +316,21 @@ impl Gathered {
             Act::Cgroup => self.group = Some(self.new_group()?),
             Act::Limits { bounds } => self.limits(bounds)?,
             other => {
-                if let Some(mut ready) = ready(other, &self.texts, &self.granted)? {
+                let common = self.ahead.as_ref().map(Ahead::root);
+                if let Some(mut ready) = ready(other, &self.texts, &self.granted, common)? {
                     self.complete(&mut ready, other)?;
                     self.acts.push((step, ready));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Lets a first process that is there already begin with the acts so far.
+    fn order(&mut self, voice: &Arc<Voice>) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.order(std::mem::take(&mut self.acts), voice);
+        }
     }
 
     /// Adds what only this session has.
@@ -334,6 +344,8 @@ impl Gathered {
                     build.allow_reading(text.at.as_path())?;
                 }
             }
+            // It has built something that this session does not want.
+            (Ready::Root(build), _) if !build.is_begun() => self.ahead = None,
             // What the session may take of what its user has only so much of.
             (Ready::Ids { shares, .. }, _) if self.bounds == Bounds::AtBirth => {
                 *shares = Some(Shares::find());
@@ -393,6 +405,12 @@ impl Prepared {
     pub fn asking(mut self, decider: Arc<dyn Decider>) -> Self {
         self.gate = self.gate.map(|gate| gate.ask(decider));
         self
+    }
+
+    /// Whether a first process is there already, with its first orders.
+    #[doc(hidden)]
+    pub fn is_ahead(&self) -> bool {
+        matches!(self.start, Start::Own(_, Some(_)))
     }
 
     /// Starts the session and returns once the command runs.
@@ -576,7 +594,12 @@ fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
     }
 }
 
-fn ready(act: &Act, texts: &[Text], granted: &[Captured]) -> Result<Option<Ready>, LaunchError> {
+fn ready(
+    act: &Act,
+    texts: &[Text],
+    granted: &[Captured],
+    common: Option<&RootBuild>,
+) -> Result<Option<Ready>, LaunchError> {
     Ok(Some(match act {
         Act::Keyring => Ready::Keyring,
         Act::Ids => Ready::Ids {
@@ -585,7 +608,7 @@ fn ready(act: &Act, texts: &[Text], granted: &[Captured]) -> Result<Option<Ready
             shares: None,
         },
         Act::Root { base, mounts } => {
-            let build = root::lay_out(*base, mounts, texts, granted);
+            let build = root::lay_out(*base, mounts, texts, granted, common);
             let build = build.map_err(|source| LaunchError::Prepare {
                 what: "lay out the new root".to_owned(),
                 source,

@@ -45,6 +45,15 @@ pub(super) struct RootBuild {
     crowded: Option<usize>,
     /// Keeps the sources from being reused by other files.
     pins: Vec<OwnedFd>,
+    begun: Begun,
+}
+
+/// Whether somebody has begun with a root.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Begun {
+    No,
+    /// The common part is there, and left out here.
+    Yes,
 }
 
 /// A file of the session's own, with what is in it, where it is seen.
@@ -55,13 +64,13 @@ pub(super) struct Text {
 }
 
 /// Something made in the scratch.
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 struct Create {
     path: CString,
     what: Made,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 enum Made {
     Directory(Mode),
     File(Mode),
@@ -79,7 +88,7 @@ struct Placed {
     among: Option<crowd::Among>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 enum Kind {
     /// A tree of the host's.
     Host {
@@ -147,12 +156,30 @@ const READABLE: Mode = Mode::from_raw_mode(0o444);
 /// A file that nobody can open.
 const CLOSED: Mode = Mode::from_raw_mode(0o000);
 
-/// Lays a root out and pins its sources.
+/// Lays out what nearly every root has: the host's files read-only, `/dev` and `/proc`.
+pub(super) fn lay_out_common() -> io::Result<RootBuild> {
+    let mount = |at: &str, kind| {
+        let at = AbsPath::parse(at).map_err(io::Error::other)?;
+        Ok::<_, io::Error>(Mount { at, kind })
+    };
+    let base = Base::Host {
+        access: Access::Execute,
+    };
+    let mounts = [
+        mount("/dev", MountKind::Devices)?,
+        mount("/proc", MountKind::Proc)?,
+    ];
+    lay_out(base, &mounts, &[], &[], None)
+}
+
+/// Lays a root out and pins its sources. If somebody has begun with a common part and all of that is
+/// wanted, it is left out.
 pub(super) fn lay_out(
     base: Base,
     mounts: &[Mount],
     texts: &[Text],
     granted: &[Captured],
+    common: Option<&RootBuild>,
 ) -> io::Result<RootBuild> {
     let mut layout = Layout {
         build: RootBuild {
@@ -165,6 +192,7 @@ pub(super) fn lay_out(
             mounts: Vec::new(),
             crowded: None,
             pins: Vec::new(),
+            begun: Begun::No,
         },
         private: BTreeMap::new(),
         made: HashSet::new(),
@@ -204,8 +232,35 @@ pub(super) fn lay_out(
     for (index, text) in texts.iter().enumerate() {
         layout.text(index, text)?;
     }
+    if let Some(common) = common {
+        layout.build.leave_out(common);
+    }
     layout.build.find_crowd()?;
     Ok(layout.build)
+}
+
+impl RootBuild {
+    /// Whether it relies on a common part.
+    pub(super) fn is_begun(&self) -> bool {
+        self.begun == Begun::Yes
+    }
+
+    /// Leaves out what is common, if all of it is wanted here.
+    fn leave_out(&mut self, common: &Self) {
+        let wanted = self.base == common.base
+            && common.create.iter().all(|made| self.create.contains(made))
+            && common.mounts.iter().all(|placed| self.has(placed));
+        if wanted {
+            self.create.retain(|made| !common.create.contains(made));
+            self.mounts.retain(|placed| !common.has(placed));
+            self.begun = Begun::Yes;
+        }
+    }
+
+    fn has(&self, wanted: &Placed) -> bool {
+        let same = |placed: &Placed| placed.at == wanted.at && placed.kind == wanted.kind;
+        self.mounts.iter().any(same)
+    }
 }
 
 struct Layout<'a> {

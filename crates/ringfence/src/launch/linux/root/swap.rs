@@ -13,7 +13,8 @@ use ringfence_sys::{Errno, Subject, process};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 
 use super::{
-    DEVICE, Kind, MASK, MASKS, Made, Placed, READABLE, RootBuild, SCRATCH, attributes, same,
+    Begun, Create, DEVICE, Kind, MASK, MASKS, Made, Placed, READABLE, RootBuild, SCRATCH,
+    attributes, same,
 };
 
 /// Where the scratch is while the root is built, seen from the old one.
@@ -38,71 +39,97 @@ impl RootBuild {
     ///
     /// The kernel's answer, and which mount it was: one more than its index, or zero.
     pub(in super::super) fn swap(&self, subject: &Subject) -> Result<CoveredRoot, (u32, Errno)> {
-        // The modes below are meant as they are written.
-        let mask = process::set_umask(subject, 0);
-        let scratch = self.scratch().map_err(|errno| (0, errno))?;
-        process::set_umask(subject, mask);
-        let root = self
-            .base(subject, scratch.as_fd())
-            .map_err(|errno| (0, errno))?;
-        move_mount(subject, root.as_fd(), CWD, c"/").map_err(|errno| (0, errno))?;
-        self.masks(subject, scratch.as_fd())
-            .map_err(|errno| (0, errno))?;
+        let whole = |errno| (0, errno);
+        let laid = match self.begun {
+            Begun::No => self.lay(subject),
+            Begun::Yes => self.find(subject),
+        };
+        let laid = laid.map_err(whole)?;
+        self.mount(subject, &laid)?;
+        mounts::swap_root(subject, laid.root.as_fd()).map_err(whole)
+    }
+
+    /// Builds a part that others will go on with, and leaves it where they find it: no descriptor
+    /// stays open. Runs in the child.
+    ///
+    /// # Errors
+    ///
+    /// As [`swap`](Self::swap).
+    pub(in super::super) fn begin(&self, subject: &Subject) -> Result<(), (u32, Errno)> {
+        let laid = self.lay(subject).map_err(|errno| (0, errno))?;
+        self.mount(subject, &laid)
+    }
+
+    /// Makes the scratch and the new root, and puts them where nothing is looked up any more.
+    fn lay(&self, subject: &Subject) -> Result<Laid, Errno> {
+        let memory = Filesystem::open(c"tmpfs")?;
+        memory.set(c"mode", c"0755")?;
+        self.bound(&memory)?;
+        let scratch = memory.mount(SCRATCH)?;
+        self.create(subject, &scratch)?;
+        let root = self.base(subject, scratch.as_fd())?;
+        move_mount(subject, root.as_fd(), CWD, c"/")?;
+        masks(subject, scratch.as_fd())?;
+        Ok(Laid { root, scratch })
+    }
+
+    /// Finds both where somebody has left them, and goes on.
+    fn find(&self, subject: &Subject) -> Result<Laid, Errno> {
+        let open = |path: &CStr| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::openat(CWD, path, flags, Mode::empty())
+        };
+        // `..` at the root goes to what is mounted on it last.
+        let (root, scratch) = (open(c"/..")?, open(SCRATCH_AT)?);
+        if self.scratch_size.is_some() {
+            let memory = Filesystem::pick(scratch.as_fd(), c"")?;
+            self.bound(&memory)?;
+            memory.reconfigure()?;
+        }
+        self.create(subject, &scratch)?;
+        Ok(Laid { root, scratch })
+    }
+
+    /// Mounts everything in its place.
+    fn mount(&self, subject: &Subject, laid: &Laid) -> Result<(), (u32, Errno)> {
+        let (root, scratch) = (laid.root.as_fd(), laid.scratch.as_fd());
         let mut crowd = None;
         for (number, placed) in (1..).zip(&self.mounts) {
             if crowd.is_some() && placed.mount_among(subject) {
                 continue;
             }
             placed
-                .mount(subject, root.as_fd(), scratch.as_fd())
+                .mount(subject, root, scratch)
                 .map_err(|errno| (number, errno))?;
             if self.is_crowded(number) {
                 crowd = placed
-                    .gather(subject, root.as_fd(), scratch.as_fd())
+                    .gather(subject, root, scratch)
                     .map_err(|errno| (number, errno))?;
             }
         }
-        if let Some(crowd) = crowd {
-            crowd.disperse(subject).map_err(|errno| (0, errno))?;
+        match crowd {
+            Some(crowd) => crowd.disperse(subject).map_err(|errno| (0, errno)),
+            None => Ok(()),
         }
-        mounts::swap_root(subject, root.as_fd()).map_err(|errno| (0, errno))
     }
 
-    /// Closes the masks for good: what is cloned from them is closed as well.
-    fn masks(&self, subject: &Subject, scratch: BorrowedFd<'_>) -> Result<(), Errno> {
-        for mask in MASKS {
-            let is_it = |placed: &Placed| matches!(placed.kind, Kind::Mask(path) if path == mask);
-            if self.mounts.iter().any(is_it) {
-                let tree = open_tree(scratch, mask, Reach::Single)?;
-                forbid(subject, tree.as_fd(), MASK)?;
-                move_mount(subject, tree.as_fd(), scratch, mask)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The scratch, with everything in it that anybody will see.
-    fn scratch(&self) -> Result<OwnedFd, Errno> {
-        let memory = Filesystem::open(c"tmpfs")?;
-        memory.set(c"mode", c"0755")?;
+    /// Says how large the scratch may become.
+    fn bound(&self, memory: &Filesystem) -> Result<(), Errno> {
         if let Some((size, files)) = &self.scratch_size {
             memory.set(c"size", size)?;
             memory.set(c"nr_inodes", files)?;
         }
-        let scratch = memory.mount(SCRATCH)?;
-        for create in &self.create {
-            match &create.what {
-                Made::Directory(mode) => rustix::fs::mkdirat(&scratch, &*create.path, *mode)?,
-                Made::File(mode) => {
-                    rustix::fs::mknodat(&scratch, &*create.path, FileType::RegularFile, *mode, 0)?;
-                }
-                Made::Text(bytes) => write_text(&scratch, &create.path, bytes)?,
-                Made::Link(target) => rustix::fs::symlinkat(&**target, &scratch, &*create.path)?,
-            }
-        }
-        Ok(scratch)
+        Ok(())
     }
 
+    /// Makes everything in the scratch that anybody will see.
+    fn create(&self, subject: &Subject, scratch: &OwnedFd) -> Result<(), Errno> {
+        // The modes are meant as they are written.
+        let mask = process::set_umask(subject, 0);
+        let made = self.create.iter().try_for_each(|it| it.make(scratch));
+        process::set_umask(subject, mask);
+        made
+    }
     fn base(&self, subject: &Subject, scratch: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
         let harmless = Attributes::NOSUID | Attributes::NODEV;
         // Before Linux 6.15 only what is attached can be cloned. It is put where nothing is looked
@@ -124,6 +151,35 @@ impl RootBuild {
         let change = Change::forbid(set).with_propagation(Propagation::Private);
         mount_setattr(subject, tree.as_fd(), c"", change, Reach::Recursive)?;
         Ok(tree)
+    }
+}
+
+/// The two trees that everything is mounted from and to.
+struct Laid {
+    root: OwnedFd,
+    scratch: OwnedFd,
+}
+
+/// Closes the masks for good: what is cloned from them is closed as well.
+fn masks(subject: &Subject, scratch: BorrowedFd<'_>) -> Result<(), Errno> {
+    for mask in MASKS {
+        let tree = open_tree(scratch, mask, Reach::Single)?;
+        forbid(subject, tree.as_fd(), MASK)?;
+        move_mount(subject, tree.as_fd(), scratch, mask)?;
+    }
+    Ok(())
+}
+
+impl Create {
+    /// Makes it. Runs in the child.
+    fn make(&self, scratch: &OwnedFd) -> Result<(), Errno> {
+        let path = &*self.path;
+        match &self.what {
+            Made::Directory(mode) => rustix::fs::mkdirat(scratch, path, *mode),
+            Made::File(mode) => rustix::fs::mknodat(scratch, path, FileType::RegularFile, *mode, 0),
+            Made::Text(bytes) => write_text(scratch, path, bytes),
+            Made::Link(target) => rustix::fs::symlinkat(&**target, scratch, path),
+        }
     }
 }
 
