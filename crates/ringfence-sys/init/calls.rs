@@ -289,6 +289,17 @@ pub(crate) fn poll(watched: &mut [Watched]) -> Result<(), Errno> {
     unsafe { call(number::PPOLL, words) }.map(|_count| ())
 }
 
+/// Sleeps so many milliseconds; signals that are blocked do not wake.
+pub(crate) fn rest(milliseconds: u32) {
+    let time = [
+        u64::from(milliseconds / 1000),
+        u64::from(milliseconds % 1000) * 1_000_000,
+    ];
+    let words = [0, 0, address(&time), 0, MASK_BYTES, 0];
+    // SAFETY: the kernel reads one time, seconds and nanoseconds, and no records.
+    let _slept = unsafe { call(number::PPOLL, words) };
+}
+
 /// How a process ended, as `wait4` packs it.
 #[derive(Clone, Copy)]
 pub(crate) struct Status(pub(crate) i32);

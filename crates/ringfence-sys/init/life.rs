@@ -19,6 +19,9 @@ pub(crate) struct Life {
     pub(crate) environment: *const *const u8,
 }
 
+/// How long a supervisor may take to go, in milliseconds, without being looked after.
+const MOMENT: u32 = 50;
+
 /// The status of a first process that could not do its work; a pipe says why.
 pub(crate) const FAILED: u8 = 125;
 
@@ -58,7 +61,12 @@ impl Life {
             Boundary::PidNamespace => end_everyone_else(),
         }
         if let (Background::Ends, Some(ended)) = (orders.background, ended) {
+            // As above.
+            calls::close_streams();
             say(orders, ended);
+            if orders.boundary == Boundary::PidNamespace {
+                stay_until_let_go(orders);
+            }
         }
         0
     }
@@ -79,6 +87,16 @@ impl Life {
 
 fn say(orders: &Orders, word: Word) {
     calls::say(orders.end, &word.to_bytes());
+}
+
+/// Stays until the supervisor has gone, or ends this process. Whoever is the last to hold a session's
+/// mounts waits until the kernel has taken all of them down, and only the supervisor is waited for.
+fn stay_until_let_go(orders: &Orders) {
+    // A supervisor that closes the pipe is about to go. Woken by that, this process would take the
+    // processor from it; its end is heard of by a signal.
+    calls::rest(MOMENT);
+    let mut watched = [Watched::closing(orders.end)];
+    while calls::poll(&mut watched).is_ok() && !watched[0].is_broken() {}
 }
 
 /// Gets ready to start the command; the result is where signals arrive. All of them are blocked
@@ -241,6 +259,10 @@ fn reap(command: Option<Child>) -> Reaped {
 /// Ends everything else in the pid namespace, so that whoever hears of the command's end knows
 /// that nothing of it is left. The kernel would do the same when this process goes.
 fn end_everyone_else() {
+    // Everybody in here is a child of this process, or below one.
+    if let Err(calls::ECHILD) = calls::reap(Patience::None) {
+        return;
+    }
     // A process that is being killed cannot fork, so a second pass is rare.
     loop {
         calls::kill_everyone_else();

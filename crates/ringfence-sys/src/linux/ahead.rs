@@ -36,14 +36,19 @@ pub type Errand<C, F, R> = fn(&Subject, &C, Orders<'_, F, R>) -> u8;
 #[derive(Debug)]
 #[must_use = "dropping it kills the child"]
 pub struct Ahead<C: 'static, F: 'static, R: 'static> {
-    child: ManuallyDrop<Child>,
-    stack: ManuallyDrop<Stack>,
+    kept: ManuallyDrop<Kept<C, F>>,
     post: NonNull<Post<F, R>>,
-    /// Both are kept where they are until the child is done with them.
-    context: ManuallyDrop<Box<C>>,
+}
+
+/// What stays where it is until the child is done with it.
+#[derive(Debug)]
+struct Kept<C, F> {
+    child: Child,
+    context: Box<C>,
     first: Option<Box<F>>,
     /// By this the child knows that we are still there.
     _own: OwnedFd,
+    _stack: Stack,
 }
 
 // SAFETY: the pointer leads into a mapping that is owned by this value alone; what lies there is
@@ -186,12 +191,14 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let here = unsafe { &post.as_ref().here };
         let child = spawn.blocked(Sharing::until_left(here), launch, Some((&stack, below)))?;
         let ahead = Self {
-            child: ManuallyDrop::new(child),
-            stack: ManuallyDrop::new(stack),
+            kept: ManuallyDrop::new(Kept {
+                child,
+                context,
+                first: None,
+                _own: own,
+                _stack: stack,
+            }),
             post,
-            context: ManuallyDrop::new(context),
-            first: None,
-            _own: own,
         };
         ahead.place_elsewhere();
         Ok(ahead)
@@ -204,20 +211,20 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let mut others = post.processors;
         others.unset(sched_getcpu());
         // With nowhere else to go, it waits for its turn.
-        let _placed = sched_setaffinity(Some(self.child.pid()), &others);
+        let _placed = sched_setaffinity(Some(self.kept.child.pid()), &others);
         post.placed.store(1, Ordering::Release);
         let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
     }
 
     /// What the child was born with.
     pub fn context(&self) -> &C {
-        &self.context
+        &self.kept.context
     }
 
     /// Gives the first orders, and goes on. Only the first time counts.
     pub fn order(&mut self, first: Box<F>) {
-        if self.first.is_none() {
-            let text = ptr::from_ref(&**self.first.insert(first));
+        if self.kept.first.is_none() {
+            let text = ptr::from_ref(&**self.kept.first.insert(first));
             self.post().first.send(text.cast_mut());
         }
     }
@@ -228,18 +235,10 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let mut this = ManuallyDrop::new(self);
         this.post().rest.send(rest);
         sleep_while(&this.post().here, HERE, futex::Flags::empty());
-        // SAFETY: none of them is used again, since `this` is never dropped. The kernel has said
-        // that the child is done with our memory.
-        let (child, stack, context, own) = unsafe {
-            (
-                ManuallyDrop::take(&mut this.child),
-                ManuallyDrop::take(&mut this.stack),
-                ManuallyDrop::take(&mut this.context),
-                ptr::read(&raw const this._own),
-            )
-        };
-        drop((stack, context, own));
-        (child, this.first.take())
+        // SAFETY: it is not used again, since `this` is never dropped. The kernel has said that the
+        // child is done with our memory.
+        let kept = unsafe { ManuallyDrop::take(&mut this.kept) };
+        (kept.child, kept.first)
     }
 
     fn post(&self) -> &Post<F, R> {
@@ -251,18 +250,12 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
 
 impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     fn drop(&mut self) {
-        let ended = self.child.signal(Signal::KILL);
-        let ended = ended.and_then(|()| self.child.wait());
-        // SAFETY: none of them is used again. Unless the child is known to be gone, its stack and
-        // what it may be reading are left to it for ever.
-        unsafe {
-            ManuallyDrop::drop(&mut self.child);
-            if ended.is_ok() {
-                ManuallyDrop::drop(&mut self.stack);
-                ManuallyDrop::drop(&mut self.context);
-            } else {
-                std::mem::forget(self.first.take());
-            }
+        let child = &self.kept.child;
+        let ended = child.signal(Signal::KILL).and_then(|()| child.wait());
+        // Unless it is known to be gone, all of it is left to the child for ever.
+        if ended.is_ok() {
+            // SAFETY: it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.kept) };
         }
     }
 }
@@ -313,19 +306,19 @@ mod tests {
     }
 
     /// Adds up what it was born with and what it is given, and says so.
-    fn adds(_subject: &Subject, born: &u8, mut orders: Orders<'_, u8, u8>) -> u8 {
+    fn adds(_subject: &Subject, born: &[u8; 16], mut orders: Orders<'_, u8, u8>) -> u8 {
         let first = *orders.first();
         if orders.will_come() != Ok(true) {
             return 0;
         }
         let rest = orders.rest();
         *rest += first;
-        *rest + born
+        *rest + born[0]
     }
 
     #[test]
     fn orders_reach_the_child_in_turn() {
-        let mut ahead = Ahead::start(&shared(), Box::new(1), adds).unwrap();
+        let mut ahead = Ahead::start(&shared(), Box::new([1; 16]), adds).unwrap();
         ahead.order(Box::new(2));
         let mut rest = 4;
         let (child, first) = ahead.finish(&mut rest);
@@ -338,8 +331,8 @@ mod tests {
     fn a_child_that_is_given_nothing_goes_with_its_starter() {
         for ordered in [false, true] {
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-            let mut ahead = Ahead::start(&shared(), Box::new(1), adds).unwrap();
-            let pid = ahead.child.pid();
+            let mut ahead = Ahead::start(&shared(), Box::new([1; 16]), adds).unwrap();
+            let pid = ahead.kept.child.pid();
             if ordered {
                 ahead.order(Box::new(2));
             }
@@ -353,7 +346,7 @@ mod tests {
     }
 
     /// Writes where it is told, parts with the table of descriptors, and closes all of its own.
-    fn parts(subject: &Subject, (): &(), mut orders: Orders<'_, (), RawFd>) -> u8 {
+    fn parts(subject: &Subject, _: &[u8; 16], mut orders: Orders<'_, (), RawFd>) -> u8 {
         orders.first();
         let number = *orders.rest();
         let parted = descriptors::part(subject);
@@ -364,7 +357,7 @@ mod tests {
 
     #[test]
     fn descriptors_opened_after_the_birth_are_the_childs_too() {
-        let mut ahead = Ahead::start(&shared(), Box::new(()), parts).unwrap();
+        let mut ahead = Ahead::start(&shared(), Box::new([0; 16]), parts).unwrap();
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         ahead.order(Box::new(()));
         let (child, _) = ahead.finish(&mut theirs.as_raw_fd());
@@ -377,7 +370,7 @@ mod tests {
     }
 
     /// Says where it may run.
-    fn looks_around(_subject: &Subject, (): &(), mut orders: Orders<'_, (), CpuSet>) -> u8 {
+    fn looks_around(_subject: &Subject, _: &[u8; 16], mut orders: Orders<'_, (), CpuSet>) -> u8 {
         match sched_getaffinity(None) {
             Ok(processors) => *orders.rest() = processors,
             Err(_) => return 1,
@@ -393,7 +386,7 @@ mod tests {
         for processors in [whole, one] {
             // Of this thread only.
             sched_setaffinity(None, &processors).unwrap();
-            let ahead = Ahead::start(&shared(), Box::new(()), looks_around).unwrap();
+            let ahead = Ahead::start(&shared(), Box::new([0; 16]), looks_around).unwrap();
             let mut seen = CpuSet::new();
             let (child, _) = ahead.finish(&mut seen);
             assert_eq!(child.wait(), Ok(Ended::Exited(0)));
@@ -405,7 +398,7 @@ mod tests {
     fn many_are_born_and_let_go() {
         // Letters and deaths that cross each other.
         for round in 0_u8..200 {
-            let mut ahead = Ahead::start(&shared(), Box::new(0), adds).unwrap();
+            let mut ahead = Ahead::start(&shared(), Box::new([0; 16]), adds).unwrap();
             if round % 3 > 0 {
                 ahead.order(Box::new(round / 2));
             }

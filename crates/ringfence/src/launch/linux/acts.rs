@@ -117,8 +117,10 @@ impl Ready {
 
     /// Lets go of what only the first process may hold: its silence must be heard.
     pub(super) fn let_go(&mut self) {
-        if let Self::Gate(making) = self {
-            making.over = None;
+        match self {
+            Self::Gate(making) => making.over = None,
+            Self::Seccomp(_, supervisor) => *supervisor = None,
+            _ => {}
         }
     }
 

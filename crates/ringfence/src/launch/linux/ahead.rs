@@ -89,7 +89,7 @@ impl Ahead {
     }
 
     /// Whether it has become what a plan wants.
-    pub(super) fn fits(plan: &Plan, testing: &Testing) -> bool {
+    pub(super) fn fits(plan: &Plan, testing: Testing) -> bool {
         let namespaces = Act::Namespaces {
             network: NetworkNamespace::Own,
         };
@@ -187,8 +187,7 @@ fn make(
 pub(super) fn carry_out(subject: &Subject, act: &Ready, keep: Kept<'_>) -> Result<(), Refused> {
     let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
     match act {
-        Ready::Keyring | Ready::Network => Ok(()),
-        Ready::Ids { shares: None, .. } => Ok(()),
+        Ready::Keyring | Ready::Network | Ready::Ids { shares: None, .. } => Ok(()),
         Ready::Ids {
             shares: Some(shares),
             ..

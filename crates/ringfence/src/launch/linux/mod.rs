@@ -27,6 +27,7 @@ mod running;
 mod seat;
 mod second;
 mod shares;
+mod spawn;
 mod streams;
 mod telling;
 mod through;

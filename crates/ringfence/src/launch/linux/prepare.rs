@@ -1,10 +1,9 @@
 //! Plan –prepare→ prepared: all opening, allocating and looking up.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::Policy;
@@ -12,32 +11,26 @@ use ringfence_core::seccomp;
 use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
-use ringfence_sys::spawn::{Memory, Spawn};
-use ringfence_sys::wait::Child;
 use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::acts::{LandlockBuild, Ready};
 use super::ahead::Ahead;
 use super::bounds::{Announced, announced, exactly};
-use super::broker::Broker;
 use super::bwrap::{Bwrap, Taken};
-use super::cover::Session;
 use super::gate::{self, Opening};
 use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside, Unborn, Voice, Words};
 use super::names::{self, Name};
 use super::root::{self, RootBuild, Text};
-use super::running::Running;
 use super::seat::{self, Seat};
 use super::shares::{self, Shares};
 use super::streams;
 use super::tmp::SessionTmp;
-use super::wire;
 use crate::approve::bound::Captured;
 use crate::launch::words::{arguments, directory, environment, programs};
-use crate::launch::{Command, Decider, Given, LaunchError, Linger, Options, Timeline};
+use crate::launch::{Command, Given, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry};
 use crate::track::group::SessionGroup;
 
@@ -45,27 +38,27 @@ use crate::track::group::SessionGroup;
 #[derive(Debug)]
 #[must_use = "nothing has started yet"]
 pub struct Prepared {
-    start: Start,
-    namespaces: Namespaces,
-    failure: OwnedFd,
-    end: OwnedFd,
-    wall: Option<u64>,
-    names: Vec<Name>,
-    plan: Plan,
-    program: PathBuf,
-    tmp: Option<SessionTmp>,
-    timeline: Option<OwnedFd>,
-    asked_over: Option<OwnedFd>,
-    gate: Option<Opening>,
-    terminal: Option<seat::Outer>,
-    held: Held,
-    registry: Option<(PathBuf, About)>,
-    linger: Linger,
+    pub(super) start: Start,
+    pub(super) namespaces: Namespaces,
+    pub(super) failure: OwnedFd,
+    pub(super) end: OwnedFd,
+    pub(super) wall: Option<u64>,
+    pub(super) names: Vec<Name>,
+    pub(super) plan: Plan,
+    pub(super) program: PathBuf,
+    pub(super) tmp: Option<SessionTmp>,
+    pub(super) timeline: Option<OwnedFd>,
+    pub(super) asked_over: Option<OwnedFd>,
+    pub(super) gate: Option<Opening>,
+    pub(super) terminal: Option<seat::Outer>,
+    pub(super) held: Held,
+    pub(super) registry: Option<(PathBuf, About)>,
+    pub(super) linger: Linger,
 }
 
 /// Who makes the session.
 #[derive(Debug)]
-enum Start {
+pub(super) enum Start {
     /// A first process of ours, which may be there already.
     Own(Box<Unborn>, Option<Ahead>),
     /// Another program, which becomes the first process.
@@ -124,25 +117,13 @@ pub fn prepare_with(
     if plan.engine() != Engine::Track {
         streams::check(policy, &seat)?;
     }
-    let (failure, failure_inside) = pipe("open a pipe")?;
-    let (timeline, timeline_inside) = match options.timeline {
-        Timeline::Off => (None, None),
-        Timeline::On => {
-            let (outer, inner) = pipe("open a pipe")?;
-            (Some(outer), Some(inner))
-        }
-    };
-    let voice = Arc::new(Voice {
-        failure: failure_inside,
-        timeline: timeline_inside,
-        fail_at: options.testing.fail_at,
-    });
+    let (voice, Ears { failure, timeline }) = voice(&options)?;
     let mut environment = environment(policy, command, &given.variables)?;
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let Announced { entry, marked } = announced(&options, plan, boundary)?;
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry, &options)?;
     let ahead = given.ahead;
-    gathered.ahead = ahead.filter(|_| Ahead::fits(plan, &options.testing));
+    gathered.ahead = ahead.filter(|_| Ahead::fits(plan, options.testing));
     let mut first = true;
     for act in plan.acts() {
         let step = act.step();
@@ -398,156 +379,9 @@ fn namespaces(network: NetworkNamespace) -> Namespaces {
     }
 }
 
-impl Prepared {
-    /// Has somebody asked about hosts on nobody's list; without this they are refused.
-    ///
-    /// A connection is held while somebody is asked. Silence means no.
-    pub fn asking(mut self, decider: Arc<dyn Decider>) -> Self {
-        self.gate = self.gate.map(|gate| gate.ask(decider));
-        self
-    }
-
-    /// Whether a first process is there already, with its first orders.
-    #[doc(hidden)]
-    pub fn is_ahead(&self) -> bool {
-        matches!(self.start, Start::Own(_, Some(_)))
-    }
-
-    /// Starts the session and returns once the command runs.
-    ///
-    /// The calling process is not restricted and may have threads. The session ends when the
-    /// calling thread does, so call this from one that lives long enough.
-    ///
-    /// # Errors
-    ///
-    /// On any [`LaunchError`] no code of the command has run, and nothing is left.
-    pub fn spawn(self) -> Result<Running, LaunchError> {
-        let asked = wire::now();
-        let mut acts = Vec::new();
-        let (child, inside, outside) = match self.start {
-            Start::Own(mut unborn, Some(ahead)) => {
-                let (child, first) = ahead.finish(&mut unborn);
-                acts = first;
-                (child, unborn.inside, None)
-            }
-            Start::Own(unborn, None) => {
-                let (child, inside) = born(*unborn, self.namespaces, self.held.group.as_ref())?;
-                (child, inside, None)
-            }
-            Start::Through(bwrap, inside) => {
-                let started = bwrap.start(&inside, self.held.group.as_ref())?;
-                (started.child, *inside, Some(started.outside))
-            }
-        };
-        let boundary = inside.boundary;
-        // Our copies of the inside's ends must go, or their silence would never be heard.
-        acts.extend(inside.release());
-        let mut running = Running::new(
-            child, boundary, self.end, self.wall, self.names, self.plan, self.tmp,
-        );
-        running.held = self.held;
-        running.linger = self.linger;
-        let mut own_filesystems = Vec::new();
-        if let Some(outside) = outside {
-            (running, own_filesystems) = running.greeted(&outside, &self.failure, &acts)?;
-        }
-        running.open_gate(self.gate)?;
-        running.terminal = receive(self.terminal)?;
-        // From here on the first process becomes its own program and starts the command, so whatever
-        // else there is to do is done before that is waited for.
-        if let Some(socket) = self.asked_over {
-            let asked = broker(&socket, self.namespaces, boundary, running.id());
-            let (broker, session) = match asked {
-                Ok(asked) => asked,
-                // It may have said why before it went.
-                Err(error) => {
-                    running.started(&self.failure, &acts, &self.program)?;
-                    return Err(error);
-                }
-            };
-            running.ask(broker.also(own_filesystems));
-            running.session = Some(session);
-        }
-        let running = running.watching_names()?;
-        let mut running = running.started(&self.failure, &acts, &self.program)?;
-        if let Some(timeline) = self.timeline {
-            running.timeline = marks(asked, &timeline);
-        }
-        running.expect_registration(self.registry);
-        Ok(running)
-    }
-}
-
-/// Starts a first process of ours.
-fn born(
-    mut unborn: Unborn,
-    namespaces: Namespaces,
-    group: Option<&SessionGroup>,
-) -> Result<(Child, Inside), LaunchError> {
-    let at_birth = match unborn.inside.hands {
-        Hands::One => namespaces,
-        // The helper makes the network's.
-        Hands::Two => namespaces.difference(Namespaces::NET),
-    };
-    let mut spawn = Spawn::new(Memory::Shared).namespaces(at_birth);
-    if let Some(group) = group {
-        spawn = spawn.cgroup(group.as_fd());
-    }
-    let born = spawn.start(&mut unborn, super::init::live);
-    let child = born.map_err(|errno| LaunchError::Act {
-        step: crate::launch::StepName(Step::Namespaces),
-        object: None,
-        source: errno.into(),
-    })?;
-    Ok((child, unborn.inside))
-}
-
 /// What cannot be done without.
 const FIRST_PROGRAM: &str = "lay out the first process's program in memory (not possible where the \
      sysctl `vm.memfd_noexec` is 2)";
-
-/// Receives the outer end of the session's terminal.
-fn receive(terminal: Option<seat::Outer>) -> Result<Option<OwnedFd>, LaunchError> {
-    let received = terminal.map(seat::Outer::receive).transpose();
-    let received = received.map_err(|errno| refused("receive the session's terminal", errno))?;
-    Ok(received.flatten())
-}
-
-/// Receives the calls that the filter asks about, and where the session is.
-fn broker(
-    socket: &OwnedFd,
-    namespaces: Namespaces,
-    boundary: Boundary,
-    first: i32,
-) -> Result<(Broker, Session), LaunchError> {
-    let mut message = [0; 1];
-    let received = sockets::receive(socket, &mut message)
-        .map_err(|errno| refused("receive the filter's listener", errno))?;
-    let [Some(listener), Some(root), Some(user), Some(mount), ..] = received.descriptors else {
-        return Err(refused("receive the filter's listener", Errno::BADMSG));
-    };
-    let network = if namespaces.contains(Namespaces::NET) {
-        NetworkNamespace::Own
-    } else {
-        NetworkNamespace::Shared
-    };
-    let changes = std::fs::File::open(format!("/proc/{first}/mountinfo"));
-    let session = Session {
-        root,
-        user,
-        mount,
-        changes: changes.ok().map(OwnedFd::from),
-    };
-    let mut broker = Broker::new(listener, network);
-    if boundary == Boundary::PidNamespace {
-        let user = session.user.try_clone();
-        broker = broker.sharing(user.map_err(|source| LaunchError::Prepare {
-            what: "hold the session's user namespace".to_owned(),
-            source,
-        })?);
-    }
-    Ok((broker, session))
-}
 
 pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
     LaunchError::Prepare {
@@ -562,19 +396,6 @@ fn before_birth(step: Step) -> bool {
         step,
         Step::Environment | Step::Names | Step::Cgroup | Step::Namespaces
     )
-}
-
-/// How long each step took, from the request to the command.
-fn marks(asked: Duration, timeline: &OwnedFd) -> Vec<(Step, Duration)> {
-    let mut before = asked;
-    let mut marks = wire::receive_marks(timeline);
-    marks.push((Step::Command, wire::now()));
-    for (_, mark) in &mut marks {
-        let took = mark.saturating_sub(before);
-        before = *mark;
-        *mark = took;
-    }
-    marks
 }
 
 fn boundary(engine: Engine) -> Result<Boundary, LaunchError> {
@@ -638,6 +459,30 @@ fn ready(
         // Done elsewhere: before the birth, or by being born.
         _ => return Ok(None),
     }))
+}
+
+/// Where the first process is heard.
+struct Ears {
+    failure: OwnedFd,
+    timeline: Option<OwnedFd>,
+}
+
+/// Lays out how the first process will say what it has done.
+fn voice(options: &Options) -> Result<(Arc<Voice>, Ears), LaunchError> {
+    let (failure, failure_inside) = pipe("open a pipe")?;
+    let (timeline, timeline_inside) = match options.timeline {
+        Timeline::Off => (None, None),
+        Timeline::On => {
+            let (outer, inner) = pipe("open a pipe")?;
+            (Some(outer), Some(inner))
+        }
+    };
+    let voice = Voice {
+        failure: failure_inside,
+        timeline: timeline_inside,
+        fail_at: options.testing.fail_at,
+    };
+    Ok((Arc::new(voice), Ears { failure, timeline }))
 }
 
 fn pipe(what: &str) -> Result<(OwnedFd, OwnedFd), LaunchError> {

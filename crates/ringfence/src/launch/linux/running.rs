@@ -279,7 +279,7 @@ impl Running {
         let cause = self.until_command_ends(signals, beside, observer)?;
         if self.linger == Linger::No {
             // Whoever lets go of a session's mounts last waits until the kernel has taken all of
-            // them down. The first process is on its way out, and nobody waits for that.
+            // them down. The first process stays for that long, and nobody waits for it.
             self.names.hold(None);
         }
         self.tell(observer);
