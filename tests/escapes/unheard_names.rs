@@ -130,18 +130,19 @@ impl Session {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    /// Says a line to the command, which waits for one, and waits until nothing of it runs any more but a
-    /// supervisor that was stopped.
+    /// Says a line to the command, which waits for one, and waits until nothing of it is left but the first
+    /// process, which waits for a supervisor that was stopped.
     fn end_command(&mut self) {
-        let number = self.0.id();
-        let children = format!("/proc/{number}/task/{number}/children");
-        let first = fs::read_to_string(children).unwrap();
-        let status = format!("/proc/{}/status", first.trim());
+        let children = |number: &str| {
+            let file = format!("/proc/{number}/task/{number}/children");
+            fs::read_to_string(file).unwrap()
+        };
+        let first = children(&self.0.id().to_string());
         let mut input = self.0.stdin.take().unwrap();
         input.write_all(b"\n").unwrap();
         drop(input);
         wait_until("the command ends", || {
-            fs::read_to_string(&status).unwrap().contains("State:\tZ")
+            children(first.trim()).trim().is_empty()
         });
     }
 

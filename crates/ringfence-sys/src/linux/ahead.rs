@@ -3,7 +3,8 @@
 //! What every such child needs (namespaces, say) takes the kernel a while, and so does finding out
 //! what this one is for. With [`Ahead`] two processors do both at once: the child begins with what
 //! is always the same, sleeps until its first orders are there, carries those out while the rest
-//! is still being written, and sleeps again. With the rest it becomes another program.
+//! is still being written, and sleeps again. With the rest it becomes another program. It dies with
+//! the thread that has started it.
 //!
 //! The child runs in our memory and with our very table of descriptors, so that it has whatever
 //! we open for it later. Before it closes or replaces any, it parts with the table
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open};
 use rustix::thread::{CpuSet, futex, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::process::signal_at_parents_end;
 use super::spawn::{Launch, Sharing, Spawn};
 use super::stack::Stack;
 use super::subject::Subject;
@@ -78,6 +80,21 @@ struct Post<F, R> {
 
 const HERE: u32 = 1;
 
+impl<F, R> Post<F, R> {
+    /// Whether the starter is still there, for the child.
+    fn is_attended(&self) -> bool {
+        const NOW: Timespec = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: open in the table of descriptors that both share, as long as there is a starter
+        // that could close it.
+        let starter = unsafe { BorrowedFd::borrow_raw(self.starter) };
+        let mut watched = [PollFd::from_borrowed_fd(starter, PollFlags::IN)];
+        poll(&mut watched, Some(&NOW)) == Ok(0)
+    }
+}
+
 #[derive(Debug)]
 struct Letter<T> {
     text: AtomicPtr<T>,
@@ -114,24 +131,6 @@ fn sleep_while(word: &AtomicU32, value: u32, flags: futex::Flags) {
 }
 
 impl<F, R> Orders<'_, F, R> {
-    /// Whether whoever gives them is still there. Without that the child would wait for ever if its
-    /// starter was killed before it could ask to go with it.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's answer.
-    pub fn will_come(&self) -> Result<bool, Errno> {
-        const NOW: Timespec = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: open in the table of descriptors that both share, as long as there is a starter
-        // that could close it.
-        let starter = unsafe { BorrowedFd::borrow_raw(self.post.starter) };
-        let mut watched = [PollFd::from_borrowed_fd(starter, PollFlags::IN)];
-        Ok(poll(&mut watched, Some(&NOW))? == 0)
-    }
-
     /// Sleeps until the first orders are there. Whoever gave them goes on.
     pub fn first(&self) -> &F {
         let text = self.post.first.receive();
@@ -260,8 +259,8 @@ impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     }
 }
 
-/// The status of a child that could not have its processors back.
-const NOT_PLACED: u8 = 125;
+/// The status of a child that has lost its starter, or could not have its processors back.
+const NOT_BEGUN: u8 = 125;
 
 /// Takes back that this process may only run where it was put.
 fn run_anywhere(before: &CpuSet) -> Result<(), Errno> {
@@ -281,9 +280,14 @@ fn run_anywhere(before: &CpuSet) -> Result<(), Errno> {
 fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
     // SAFETY: it lies on this very stack, and is never written but by atomics.
     let post = unsafe { birth.post.as_ref() };
+    // From here on it dies with its starter, which could have gone before: then nobody would ever
+    // wake it.
+    if !signal_at_parents_end(subject, Signal::KILL).is_ok_and(|()| post.is_attended()) {
+        return NOT_BEGUN;
+    }
     sleep_while(&post.placed, 0, futex::Flags::PRIVATE);
     if run_anywhere(&post.processors).is_err() {
-        return NOT_PLACED;
+        return NOT_BEGUN;
     }
     // SAFETY: the starter keeps the box, unchanged, until this process has left its memory.
     let context = unsafe { birth.context.as_ref() };
@@ -308,9 +312,6 @@ mod tests {
     /// Adds up what it was born with and what it is given, and says so.
     fn adds(_subject: &Subject, born: &[u8; 16], mut orders: Orders<'_, u8, u8>) -> u8 {
         let first = *orders.first();
-        if orders.will_come() != Ok(true) {
-            return 0;
-        }
         let rest = orders.rest();
         *rest += first;
         *rest + born[0]

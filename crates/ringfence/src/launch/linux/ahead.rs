@@ -21,15 +21,14 @@ use ringfence_sys::namespaces::{self, IdMap, Namespaces, map_ids};
 use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::Child;
-use ringfence_sys::{
-    Errno, Signal, Subject, capabilities, exec, keyring, loopback, process, signals,
-};
+use ringfence_sys::{Errno, Subject, capabilities, keyring, loopback, signals};
 use rustix::process::{getegid, geteuid};
 
 use super::acts::{Kept, Ready, Refused};
 use super::helper::{self, Help};
 use super::init::{self, Unborn, Voice, live_on};
 use super::root::{self, RootBuild};
+use super::shares;
 use crate::launch::Testing;
 
 /// A first process that waits for its orders. Dropping it ends it.
@@ -46,9 +45,6 @@ pub(super) struct First {
     acts: Vec<(Step, Ready)>,
     voice: Arc<Voice>,
 }
-
-/// The status of one that nobody gave orders; there is nobody to read it either.
-const GONE: u8 = 125;
 
 /// The last step that belongs to the first orders.
 const LAST: Step = Step::Loopback;
@@ -103,7 +99,9 @@ impl Ahead {
         ];
         // One is born in its cgroup, or not at all.
         let grouped = plan.acts().iter().any(|act| act.step() == Step::Cgroup);
+        // The bounds of a user namespace are set with its ids, or when they are asked about.
         plan.engine() == Engine::Namespaces
+            && shares::are_asked_about(plan)
             && done.iter().all(|act| plan.acts().contains(act))
             && !grouped
             && testing.danger_without.is_none()
@@ -145,7 +143,7 @@ struct Common {
 
 /// The life of the process until it is its own program.
 fn live(subject: &Subject, common: &Common, mut orders: Orders<'_, First, Unborn>) -> u8 {
-    let made = make(subject, common, &orders);
+    let made = make(subject, common);
     let First { acts, voice } = orders.first();
     if let Err((step, errno)) = made {
         return voice.fail(step, 0, errno);
@@ -159,18 +157,9 @@ fn live(subject: &Subject, common: &Common, mut orders: Orders<'_, First, Unborn
 }
 
 /// Makes and does what every session of this engine has.
-fn make(
-    subject: &Subject,
-    common: &Common,
-    orders: &Orders<'_, First, Unborn>,
-) -> Result<(), (Step, Errno)> {
+fn make(subject: &Subject, common: &Common) -> Result<(), (Step, Errno)> {
     let at = |step: Step| move |errno: Errno| (step, errno);
-    let namespaces = at(Step::Namespaces);
-    process::die_with_parent(subject, None, Signal::KILL).map_err(namespaces)?;
-    if !orders.will_come().map_err(namespaces)? {
-        exec::exit_now(subject, GONE);
-    }
-    namespaces::unshare(subject, AFTERWARDS).map_err(namespaces)?;
+    namespaces::unshare(subject, AFTERWARDS).map_err(at(Step::Namespaces))?;
     keyring::join_new_session(subject).map_err(at(Step::Keyring))?;
     let proc_dir = ProcDir::open().map_err(at(Step::Ids))?;
     map_ids(subject, &proc_dir, common.user, common.group).map_err(at(Step::Ids))?;
@@ -187,11 +176,7 @@ fn make(
 pub(super) fn carry_out(subject: &Subject, act: &Ready, keep: Kept<'_>) -> Result<(), Refused> {
     let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
     match act {
-        Ready::Keyring | Ready::Network | Ready::Ids { shares: None, .. } => Ok(()),
-        Ready::Ids {
-            shares: Some(shares),
-            ..
-        } => whole(ProcDir::open().map(|proc_dir| shares.bound(&proc_dir))),
+        Ready::Keyring | Ready::Network | Ready::Ids { .. } => Ok(()),
         Ready::Capabilities => whole(capabilities::clear(subject)),
         other => other.carry_out(subject, keep),
     }
