@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use ringfence::load::Loaded;
+#[cfg(target_os = "linux")]
+use ringfence::git::Walking;
+use ringfence::load::{Loaded, Mistake};
 use ringfence::place::{Lookout, PlaceError, Project, Surroundings};
 use ringfence_core::origin::Layer;
 use ringfence_core::policy::{Complaint, Found, Place, Policy, Seen};
@@ -42,25 +44,39 @@ impl Scene {
         })
     }
 
+    /// The policy, made of the repositories that were there the last time if they are many; the walk
+    /// goes on. What is wrong with the settings is said here.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn presumed(&self) -> Result<(Policy, Option<Walking>), Exit> {
+        if !self.flags.is_empty() {
+            return self.policy().map(|policy| (policy, None));
+        }
+        let presumed = self.loaded.presume(&self.place, &self.lookout);
+        presumed.map_err(|mistakes| said(&mistakes))
+    }
+
     /// Every mistake that keeps the settings from being carried out, or the policy they make.
-    pub(crate) fn resolve(&self) -> Result<Policy, Vec<ringfence::load::Mistake<'_>>> {
+    pub(crate) fn resolve(&self) -> Result<Policy, Vec<Mistake<'_>>> {
         let resolved = self.loaded.resolve(&self.place, &self.lookout);
         if self.flags.is_empty() {
             return resolved;
         }
         let mut mistakes = resolved.err().unwrap_or_default();
         let complaints = self.flags.iter().cloned();
-        mistakes.extend(complaints.map(ringfence::load::Mistake::Elsewhere));
+        mistakes.extend(complaints.map(Mistake::Elsewhere));
         Err(mistakes)
     }
 
     /// The policy. What is wrong with the settings is said here.
     pub(crate) fn policy(&self) -> Result<Policy, Exit> {
-        self.resolve().map_err(|mistakes| {
-            tell(&diagnostics::render(&mistakes, Colour::of_errors()));
-            Exit::Usage
-        })
+        self.resolve().map_err(|mistakes| said(&mistakes))
     }
+}
+
+/// Says what is wrong.
+fn said(mistakes: &[Mistake<'_>]) -> Exit {
+    tell(&diagnostics::render(mistakes, Colour::of_errors()));
+    Exit::Usage
 }
 
 /// The rules for shell commands that hold where a command would run: here, or in `directory`. What is
@@ -78,10 +94,7 @@ pub(crate) fn shell_rules(kind: Kind, directory: Option<&Path>) -> Result<Rules,
     }
     let place = place(&surroundings, kind, Purpose::Answer, &flags, &lookout).map_err(misplaced)?;
     let loaded = Loaded::read(&surroundings, &place);
-    loaded.shell_rules().map_err(|mistakes| {
-        tell(&diagnostics::render(&mistakes, Colour::of_errors()));
-        Exit::Usage
-    })
+    loaded.shell_rules().map_err(|mistakes| said(&mistakes))
 }
 
 /// What a place is looked for.

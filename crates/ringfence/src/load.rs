@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringfence_core::git::Repository;
 use ringfence_core::origin::{BuiltIn, Layer, Origin, Source};
 use ringfence_core::permission::Permissions;
 use ringfence_core::policy::{Complaint, Place, Policy, git_level};
@@ -22,7 +23,7 @@ use ringfence_shell::Rules;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::git::{self, Reach, Search, Unsearchable};
+use crate::git::{self, Reach, Search, Unsearchable, Walking};
 use crate::grants::trust::Trust;
 use crate::place::{Lookout, OS, Surroundings};
 use crate::{programs, shell};
@@ -297,6 +298,34 @@ impl Loaded {
     /// Every mistake of the files and variables; or, if those have none, everything that cannot
     /// be carried out. No policy is made from settings with a mistake in them.
     pub fn resolve(&self, place: &Place, lookout: &Lookout) -> Result<Policy, Vec<Mistake<'_>>> {
+        let (search, reach) = self.searched(place)?;
+        let resolved = git::find_then(&search, reach, lookout, |repositories| {
+            self.made_of(repositories, place, lookout)
+        });
+        resolved.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?
+    }
+
+    /// The same; in a large tree that is remembered, of the repositories that were there the last
+    /// time. Nothing may come of the policy unless the walk finds the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn presume(
+        &self,
+        place: &Place,
+        lookout: &Lookout,
+    ) -> Result<(Policy, Option<Walking>), Vec<Mistake<'_>>> {
+        let (search, reach) = self.searched(place)?;
+        let presumed = git::presume(&search, reach, lookout);
+        let (repositories, walking) =
+            presumed.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
+        let policy = self.made_of(repositories, place, lookout)?;
+        Ok((policy, walking))
+    }
+
+    /// Where to look for repositories, and how far, if the settings can be carried out at all.
+    fn searched(&self, place: &Place) -> Result<(Search, Reach), Vec<Mistake<'_>>> {
         if self.is_unsound() || !self.variables.is_empty() {
             return Err(self.mistakes());
         }
@@ -305,15 +334,21 @@ impl Loaded {
             home: place.home.clone(),
             ..Search::new(place.project.clone())
         });
+        Ok((search, reach))
+    }
+
+    fn made_of(
+        &self,
+        repositories: Vec<Repository>,
+        place: &Place,
+        lookout: &Lookout,
+    ) -> Result<Policy, Vec<Mistake<'_>>> {
+        let place = Place {
+            repositories,
+            ..place.clone()
+        };
         let look = |path: &Path| lookout.look(path);
-        let resolved = git::find_then(&search, reach, lookout, |repositories| {
-            let place = Place {
-                repositories,
-                ..place.clone()
-            };
-            programs::resolve(&self.settings, &place, &look)
-        });
-        let resolved = resolved.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
+        let resolved = programs::resolve(&self.settings, &place, &look);
         let checked = resolved.and_then(|policy| {
             shell::rules(policy.shell_rules())?;
             Ok(policy)

@@ -160,6 +160,8 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     if !arguments.dry_run {
         record.scene(&scene, arguments.name.as_deref(), job.command);
     }
+    #[cfg(target_os = "linux")]
+    let mut walking = None;
     let (scene, policy) = if arguments.request.is_used() {
         let settled = approve::settle(scene, &set, job, &arguments.request, record.journal());
         let (scene, policy, approved) = settled.inspect_err(|_| {
@@ -168,11 +170,20 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         record.approved = approved;
         (scene, policy)
     } else {
+        #[cfg(target_os = "linux")]
+        let policy = if arguments.dry_run || arguments.shell_policy.is_some() {
+            scene.policy()?
+        } else {
+            let (policy, walk) = scene.presumed()?;
+            walking = walk;
+            policy
+        };
+        #[cfg(not(target_os = "linux"))]
         let policy = scene.policy()?;
         (scene, policy)
     };
     let scene = ManuallyDrop::new(scene);
-    let policy = ManuallyDrop::new(policy);
+    let mut policy = ManuallyDrop::new(policy);
     if let Some(rules) = arguments.shell_policy {
         let judged = Judged::new(job.command, rules, &policy)?;
         let objection = judged.objection();
@@ -183,45 +194,27 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         }
     }
     if arguments.dry_run {
-        let choice = arguments.engine.engine;
-        // The plan that a launch would begin with, or the one of another host.
-        let (facts, plan) = if arguments.host_facts.is_some() {
-            let facts = host_facts(arguments.host_facts.as_ref())?;
-            let plan = compile(&policy, &facts, choice);
-            (facts, plan)
-        } else {
-            let planned = Planned::new(&policy, choice);
-            (planned.facts().clone(), planned.plan().clone())
-        };
-        let weaker = arguments.engine.weaker_than_required(&plan);
-        let written = if arguments.json {
-            answer_json(&plan::Record::new(&policy, &plan, Some(job.command)))
-        } else {
-            let detail = Detail::from_count(arguments.verbose);
-            let mut out = format!("command  {}\n", command_line(job.command));
-            out.push_str(&plan::render(&policy, &facts, &plan, detail));
-            ignored(&mut out, policy.ignored());
-            answer(&out)
-        };
-        if let Some(weaker) = weaker {
-            complain(&weaker, None);
-            return Err(Exit::Refused);
-        }
-        if written == Exit::Success && !plan.may_launch() {
-            return Err(Exit::Refused);
-        }
-        return Ok(Ran::Nothing(written));
+        return preview(job, &policy);
     }
     say_what_matters(&policy);
     let search = scene.surroundings.search(&scene.place);
     let mut fallback = Fallback::new(job, &set, record.journal());
     let mut bare: Option<Box<Policy>> = None;
     loop {
-        let policy = bare.as_deref().unwrap_or(&policy);
-        let unmade = match launch(policy, &search, job, record) {
+        let wanted = bare.as_deref().unwrap_or(&policy);
+        let given = Given {
+            #[cfg(target_os = "linux")]
+            ahead: job.ahead.and_then(RefCell::take),
+            #[cfg(target_os = "linux")]
+            walking: walking.take(),
+            ..Given::default()
+        };
+        let presumed = given.is_presumed();
+        let unmade = match launch(wanted, &search, job, record, given) {
             Ok(report) => return Ok(Ran::Command(report)),
+            Err(Stopped::Changed) => None,
             Err(Stopped::Refused(exit)) => return Err(exit),
-            Err(Stopped::Unmade(why)) => why,
+            Err(Stopped::Unmade(why)) => Some(why),
         };
         // Whoever is asked can be waited for in vain, and then we must be ended as any program.
         #[cfg(target_os = "linux")]
@@ -229,15 +222,56 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             complain(&format!("signals cannot be given back: {error}"), None);
             return Err(Exit::Refused);
         }
-        match fallback.choose(&unmade, policy)? {
-            Choice::Retry => {}
-            Choice::Without(policy) => bare = Some(policy),
+        if let Some(unmade) = unmade {
+            match fallback.choose(&unmade, wanted)? {
+                Choice::Retry => {}
+                Choice::Without(policy) => bare = Some(policy),
+            }
+        }
+        if presumed {
+            // The walk that it hung on has gone: made once more, of what is there.
+            policy = ManuallyDrop::new(set()?.policy()?);
         }
     }
 }
 
+/// Says what would be done.
+fn preview(job: &Job<'_>, policy: &Policy) -> Result<Ran, Exit> {
+    let arguments = job.flags;
+    let choice = arguments.engine.engine;
+    // The plan that a launch would begin with, or the one of another host.
+    let (facts, plan) = if arguments.host_facts.is_some() {
+        let facts = host_facts(arguments.host_facts.as_ref())?;
+        let plan = compile(policy, &facts, choice);
+        (facts, plan)
+    } else {
+        let planned = Planned::new(policy, choice);
+        (planned.facts().clone(), planned.plan().clone())
+    };
+    let weaker = arguments.engine.weaker_than_required(&plan);
+    let written = if arguments.json {
+        answer_json(&plan::Record::new(policy, &plan, Some(job.command)))
+    } else {
+        let detail = Detail::from_count(arguments.verbose);
+        let mut out = format!("command  {}\n", command_line(job.command));
+        out.push_str(&plan::render(policy, &facts, &plan, detail));
+        ignored(&mut out, policy.ignored());
+        answer(&out)
+    };
+    if let Some(weaker) = weaker {
+        complain(&weaker, None);
+        return Err(Exit::Refused);
+    }
+    if written == Exit::Success && !plan.may_launch() {
+        return Err(Exit::Refused);
+    }
+    Ok(Ran::Nothing(written))
+}
+
 /// Why a launch did not come to anything. What stands in the way was said.
 enum Stopped {
+    /// The policy was made of something that is not there any more, or not of everything.
+    Changed,
     /// It is over.
     Refused(Exit),
     /// The sandbox could not be made, in words.
@@ -297,8 +331,11 @@ fn launch(
     search: &Search,
     job: &Job<'_>,
     record: &mut Record,
+    given: Given,
 ) -> Result<Report, Stopped> {
     let options = job.flags;
+    let presumed = given.is_presumed();
+    let mut given = Some(given);
     let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
     // Twice at most: a plan that was made thoroughly is never reconsidered.
     let report = loop {
@@ -323,8 +360,11 @@ fn launch(
         if planned.plan().tracking() == Tracking::Descent {
             tell(TRACKED_BY_DESCENT);
         }
-        let refusal = match session(policy, planned.plan(), search, job, record) {
+        // What was begun is used up by the first attempt, or undone.
+        let given = given.take().unwrap_or_default();
+        let refusal = match session(policy, planned.plan(), search, job, record, given) {
             Ok(report) => break report,
+            Err(LaunchError::Changed) => return Err(Stopped::Changed),
             Err(refusal) => refusal,
         };
         let Some(again) = planned.reconsidered(&refusal, policy, options.engine.engine) else {
@@ -337,6 +377,9 @@ fn launch(
                 Stopped::Refused(exit)
             });
         };
+        if presumed {
+            return Err(Stopped::Changed);
+        }
         planned = ManuallyDrop::new(again);
     };
     let told = ending::told(&report);
@@ -385,6 +428,7 @@ fn session(
     search: &Search,
     job: &Job<'_>,
     record: &mut Record,
+    mut given: Given,
 ) -> Result<Report, LaunchError> {
     let options = job.flags;
     let refused = |what: &str, source| LaunchError::Prepare {
@@ -418,11 +462,7 @@ fn session(
     let wanted = options.verbose > 0 || record.is_wanted();
     let before = wanted.then(|| Before::look(search));
     let mut front = Front::new(job.terminal, shown)?;
-    let mut given = Given::from(front.streams());
-    #[cfg(target_os = "linux")]
-    {
-        given.ahead = job.ahead.and_then(RefCell::take);
-    }
+    given.streams = front.streams();
     let mut prepared = ringfence::launch::prepare_with(policy, plan, &command, asked, given)?;
     if let Some(decider) = &record.approved.decider {
         prepared = prepared.asking(std::sync::Arc::clone(decider));

@@ -17,6 +17,7 @@ pub(crate) mod scan;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use ringfence_core::git::config::{self, Obeyed, Variable};
 use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
@@ -114,48 +115,68 @@ pub fn find_then<T>(
     lookout: &Lookout,
     mut make: impl FnMut(Vec<Repository>) -> T,
 ) -> Result<T, Unsearchable> {
-    let finder = Finder {
-        search,
-        lookout,
-        reach,
-        shared: shared_config(search),
-    };
-    let mut found = Vec::new();
-    finder.own_and_above(&mut found);
-    finder.named(&mut found);
+    let seen_before = lookout.memory();
+    let (found, walking) = presume(search, reach, lookout)?;
+    let made = make(found);
+    if walking.is_none_or(Walking::finds_the_same) {
+        return Ok(made);
+    }
+    drop(made);
+    lookout.restore(seen_before);
+    let finder = Finder::new(search, reach, lookout);
+    finder.walked(Remembered::of(search)).map(make)
+}
+
+/// Finds repositories; where a large tree is remembered, those that were there the last time, while
+/// the tree is still walked.
+///
+/// Nothing may come of them before [`Walking::finds_the_same`] has said so.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn presume(
+    search: &Search,
+    reach: Reach,
+    lookout: &Lookout,
+) -> Result<(Vec<Repository>, Option<Walking>), Unsearchable> {
+    let finder = Finder::new(search, reach, lookout);
     if reach == Reach::Own {
-        return Ok(make(found));
+        return Ok((finder.outermost(), None));
     }
     let remembered = Remembered::of(search);
     let presumed = remembered.tree.as_ref().map(scan::presumed);
     let presumed = presumed.unwrap_or_default();
     if presumed.len() < WORTH_A_THREAD {
-        let (places, _) = tree(search, remembered)?;
-        finder.all_within(&places, &mut found);
-        return Ok(make(found));
+        return Ok((finder.walked(remembered)?, None));
     }
-    let seen_before = lookout.memory();
-    let (made, places) = std::thread::scope(|scope| {
-        let walk = scope.spawn(move || tree(search, remembered).map(|(places, _)| places));
-        let mut presumably = found.clone();
-        finder.all_within(&presumed, &mut presumably);
-        let made = make(presumably);
-        let places = walk.join().unwrap_or_else(|_| {
-            Err(Unsearchable {
-                project: search.project.clone(),
-                why: "the walk did not end".to_owned(),
-            })
-        });
-        (made, places)
-    });
-    let places = places?;
-    if are_same(&places, &presumed) {
-        return Ok(made);
+    let owned = search.clone();
+    let walk = move || tree(&owned, remembered).map(|(places, _)| places);
+    let Ok(walk) = std::thread::Builder::new().spawn(walk) else {
+        return Ok((finder.walked(Remembered::of(search))?, None));
+    };
+    let mut found = finder.outermost();
+    finder.all_within(&presumed, &mut found);
+    Ok((found, Some(Walking { walk, presumed })))
+}
+
+/// A walk that goes on while something is made of what was there the last time.
+#[derive(Debug)]
+#[must_use = "what was presumed holds only if the walk finds the same"]
+pub struct Walking {
+    walk: JoinHandle<Result<Vec<Place>, Unsearchable>>,
+    presumed: Vec<Place>,
+}
+
+impl Walking {
+    /// Waits until the walk has ended. `false` if it has found anything else, or could not look
+    /// everywhere: then all of it has to be found once more.
+    pub fn finds_the_same(self) -> bool {
+        match self.walk.join() {
+            Ok(Ok(places)) => are_same(&places, &self.presumed),
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
-    drop(made);
-    lookout.restore(seen_before);
-    finder.all_within(&places, &mut found);
-    Ok(make(found))
 }
 
 fn are_same(a: &[Place], b: &[Place]) -> bool {
@@ -244,7 +265,32 @@ struct Finder<'a> {
     shared: Vec<Variable>,
 }
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
+    fn new(search: &'a Search, reach: Reach, lookout: &'a Lookout) -> Self {
+        Self {
+            search,
+            lookout,
+            reach,
+            shared: shared_config(search),
+        }
+    }
+
+    /// The project's own repository, those above it, and those that variables name.
+    fn outermost(&self) -> Vec<Repository> {
+        let mut found = Vec::new();
+        self.own_and_above(&mut found);
+        self.named(&mut found);
+        found
+    }
+
+    /// Those, and all that a walk finds.
+    fn walked(&self, remembered: Remembered) -> Result<Vec<Repository>, Unsearchable> {
+        let mut found = self.outermost();
+        let (places, _) = tree(self.search, remembered)?;
+        self.all_within(&places, &mut found);
+        Ok(found)
+    }
+
     fn own_and_above(&self, found: &mut Vec<Repository>) {
         let project = &self.search.project;
         let own = self.at(project, Position::Own);

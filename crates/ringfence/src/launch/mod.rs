@@ -279,6 +279,9 @@ pub enum LaunchError {
         /// What the kernel answered.
         source: io::Error,
     },
+    /// The project has other repositories than the policy was made of.
+    #[error("the repositories of the project have changed meanwhile")]
+    Changed,
     /// The directory is outside the grants.
     #[error("the working directory {} cannot be used: the policy hides it", directory.display())]
     Directory {

@@ -15,6 +15,21 @@ pub struct Given {
     /// A first process that was started before it was known what for, if there is one.
     #[cfg(target_os = "linux")]
     pub ahead: Option<super::Ahead>,
+    /// A walk that must find the repositories that the policy was made of before anything starts.
+    #[cfg(target_os = "linux")]
+    pub walking: Option<crate::git::Walking>,
+}
+
+impl Given {
+    /// Whether the policy was made of something that has not been seen to be there yet. It must not
+    /// be used again without this.
+    pub fn is_presumed(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        let presumed = self.walking.is_some();
+        #[cfg(not(target_os = "linux"))]
+        let presumed = false;
+        presumed
+    }
 }
 
 impl From<Streams> for Given {

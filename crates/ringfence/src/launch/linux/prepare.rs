@@ -29,6 +29,7 @@ use super::shares::{self, Shares};
 use super::streams;
 use super::tmp::SessionTmp;
 use crate::approve::bound::Captured;
+use crate::git::Walking;
 use crate::launch::words::{arguments, directory, environment, programs};
 use crate::launch::{Command, Given, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry};
@@ -54,6 +55,7 @@ pub struct Prepared {
     pub(super) held: Held,
     pub(super) registry: Option<(PathBuf, About)>,
     pub(super) linger: Linger,
+    pub(super) walking: Option<Walking>,
 }
 
 /// Who makes the session.
@@ -201,6 +203,7 @@ pub fn prepare_with(
         },
         registry: options.registry,
         linger: options.linger,
+        walking: given.walking,
     })
 }
 

@@ -45,6 +45,10 @@ impl Prepared {
     ///
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
     pub fn spawn(self) -> Result<Running, LaunchError> {
+        // At the last moment: everything up to here can be done beside the walk, and undone.
+        if self.walking.is_some_and(|walk| !walk.finds_the_same()) {
+            return Err(LaunchError::Changed);
+        }
         let asked = wire::now();
         let mut acts = Vec::new();
         let (child, inside, outside) = match self.start {
