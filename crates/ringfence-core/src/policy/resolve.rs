@@ -17,7 +17,7 @@ use super::settled::Settled;
 use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
-use crate::path::{AbsPath, PathError};
+use crate::path::{AbsPath, PathError, above};
 use crate::settings::{
     ApplyTo, GitLevel, Key, Keys, Kind, List, OnGap, Os, Preset, ProjectTrust, SettingPath,
     Settings, Tmp,
@@ -295,6 +295,9 @@ pub fn git_level(settings: &Settings, place: &Place) -> GitLevel {
         let preset = preset(settings, place, &mut Vec::new());
         git(settings, place, preset.value).value
     };
+    if !settings.has_project() {
+        return level(settings);
+    }
     level(settings).min(level(&settings.without_project()))
 }
 
@@ -305,10 +308,9 @@ pub fn git_level(settings: &Settings, place: &Place) -> GitLevel {
 /// If the path is not absolute, or is no path at all.
 pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
     let lexical = AbsPath::lexical(path)?;
-    let above = lexical.as_path().ancestors().skip(1);
-    for directory in above {
+    for directory in std::iter::successors(above(lexical.as_path()), |path| above(path)) {
         if let Seen::At(canonical, _) = look(directory) {
-            if canonical.as_path() == directory {
+            if canonical.as_path().as_os_str() == directory.as_os_str() {
                 break;
             }
             let rest = lexical.as_path().strip_prefix(directory);

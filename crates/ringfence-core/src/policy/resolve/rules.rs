@@ -49,6 +49,11 @@ impl Builder<'_> {
                 return self.complain(origin, format!("{shown} cannot be looked up: {why}"), None);
             }
         };
+        self.rule_for(path, found, access, origin);
+    }
+
+    /// The same for what was looked up already.
+    pub(super) fn rule_for(&mut self, path: AbsPath, found: Found, access: Access, origin: Origin) {
         let rule = FileRule {
             content: self.content(&path, &origin),
             path,
@@ -84,7 +89,7 @@ impl Builder<'_> {
         for (tree, _, content) in lists::session_trees(self.place.os) {
             // The trees themselves are never the host's, whoever grants them; single devices of
             // the host can be granted, single processes cannot.
-            let inside = *content == Content::Processes && path.as_path().starts_with(tree);
+            let inside = *content == Content::Processes && path.is_in(tree);
             if inside || path.bytes() == tree.as_bytes() {
                 return *content;
             }
@@ -138,7 +143,7 @@ impl Builder<'_> {
             self.granted_paths();
             self.hidden_project();
         }
-        let rules = std::mem::take(&mut self.settled).into_rules();
+        let rules = self.settled.take_rules();
         let files = FileRules::new(default, preset.origin.clone(), rules);
         for (path, origin, why) in std::mem::take(&mut self.unseen) {
             if files.access(&path).access == Access::Write {
