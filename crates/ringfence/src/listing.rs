@@ -156,26 +156,23 @@ fn names(directory: &Path) -> Option<Names> {
     use rustix::fs::{Mode, OFlags, RawDir, fstatfs, open};
     use std::mem::MaybeUninit;
 
-    /// A directory that does not fit is not worth listing.
-    const LARGEST: usize = 16 << 10;
+    /// A directory with more text in it is not worth listing.
+    const LARGEST: usize = 12 << 10;
+    /// On the stack, where every page of it is touched, filled or not.
+    const AT_ONCE: usize = 4 << 10;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = open(directory, flags, Mode::empty()).ok()?;
     if !crate::local::is_local(&fstatfs(&directory).ok()?) {
         return None;
     }
-    let mut buffer = [MaybeUninit::<u8>::uninit(); LARGEST];
+    let mut buffer = [MaybeUninit::<u8>::uninit(); AT_ONCE];
     let mut entries = RawDir::new(&directory, &mut buffer);
     let mut names = Names::default();
-    let mut count = 0;
     while let Some(entry) = entries.next() {
         let entry = entry.ok()?;
         let name = entry.file_name().to_bytes();
-        if !name.is_ascii() || !names.push(name) {
-            return None;
-        }
-        count += 1;
-        // The buffer was filled: there may be a thousand times as many.
-        if entries.is_buffer_empty() && count > LARGEST / 32 {
+        let fits = names.0.len() + name.len() < LARGEST;
+        if !fits || !name.is_ascii() || !names.push(name) {
             return None;
         }
     }

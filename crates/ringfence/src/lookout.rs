@@ -3,7 +3,7 @@
 //! Nothing is opened and nothing is decided here. What a [`Lookout`] saw may have changed a moment
 //! later; whoever enforces a rule opens the path once and trusts the descriptor alone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,6 +19,8 @@ use crate::listing::Inside;
 
 /// The longest path a system call takes.
 const LONGEST_PATH: usize = 4096;
+/// More links than this in a row are left to the kernel to refuse.
+const MOST_LINKS: u32 = 16;
 
 /// Looks at paths, and remembers what it saw.
 ///
@@ -29,6 +31,8 @@ const LONGEST_PATH: usize = 4096;
 /// and trusts the descriptor alone.
 #[derive(Debug)]
 pub struct Lookout {
+    /// How many links led to what is being looked at.
+    links: Cell<u32>,
     /// What the kernel was asked about. What follows from that is not kept: most of it is names
     /// that a list lacks, and finding out again is cheaper than remembering.
     known: RefCell<HashMap<OsString, Known>>,
@@ -69,6 +73,7 @@ impl Lookout {
         Self {
             // Enough for a launch: growing on the way would move everything several times.
             known: RefCell::new(HashMap::with_capacity(112)),
+            links: Cell::new(0),
         }
     }
 
@@ -150,8 +155,16 @@ impl Lookout {
                 let root = Seen::At(AbsPath::root(), Found::Directory);
                 Answer::Asked(Known::new(root))
             }
-            // `..` means whatever the kernel makes of it.
-            Some(Component::ParentDir) => Answer::Asked(follow(path)),
+            // Above a directory by its canonical name is what that name says.
+            Some(Component::ParentDir) => {
+                Answer::Asked(match path.parent().map(|below| self.look(below)) {
+                    Some(Seen::At(directory, Found::Directory)) => {
+                        let above = directory.parent().unwrap_or_else(AbsPath::root);
+                        Known::new(Seen::At(above, Found::Directory))
+                    }
+                    _ => follow(path),
+                })
+            }
             Some(Component::CurDir | Component::Prefix(_)) | None => {
                 Answer::unreadable("the path is not absolute")
             }
@@ -170,7 +183,7 @@ impl Lookout {
             Err(seen) => return Answer::Follows(seen),
         };
         Answer::Asked(match rustix::fs::lstat(path.as_path()) {
-            Ok(status) if kind(&status) == FileType::Symlink => follow(path.as_path()),
+            Ok(status) if kind(&status) == FileType::Symlink => self.follow_link(&path),
             Ok(status) => Known::at(path, &status),
             Err(error) => {
                 if let Some(above) = self.known.borrow_mut().get_mut(parent.as_os_str()) {
@@ -179,6 +192,27 @@ impl Lookout {
                 Known::new(not_seen(error))
             }
         })
+    }
+
+    /// What a link leads to. Most lead to a neighbour, which is known or costs one question; the
+    /// whole way is asked for where something is in doubt, and on systems where a name may be known
+    /// by another spelling.
+    fn follow_link(&self, link: &AbsPath) -> Known {
+        let links = self.links.get();
+        let (true, Some(above), Ok(target)) = (
+            cfg!(target_os = "linux") && links < MOST_LINKS,
+            link.as_path().parent(),
+            rustix::fs::readlink(link.as_path(), Vec::new()),
+        ) else {
+            return follow(link.as_path());
+        };
+        self.links.set(links + 1);
+        let seen = self.look(&above.join(OsStr::from_bytes(target.as_bytes())));
+        self.links.set(links);
+        match seen {
+            Seen::At(..) | Seen::Absent => Known::new(seen),
+            Seen::Unreadable(_) => follow(link.as_path()),
+        }
     }
 
     /// Where a name in a directory is to be looked for, or what already follows from what is known
@@ -299,6 +333,82 @@ mod tests {
         ));
         let null = Seen::At(AbsPath::root().below("dev/null"), Found::Other);
         assert_eq!(lookout.look(Path::new("/dev/null")), null);
+    }
+
+    #[test]
+    fn links_lead_where_the_kernel_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        fs::write(root.join("a/file"), "").unwrap();
+        let long = "b/../".repeat(20) + "file";
+        for (link, target) in [
+            ("a/up", "../a"),
+            ("a/b/far", "../../a/./b//c/"),
+            ("a/round", "b/far/../../up/b"),
+            ("a/long", long.as_str()),
+            ("a/b/file", "../file"),
+            ("a/through", "file/x"),
+            ("a/nowhere", "../none/x"),
+            ("top", "/"),
+            ("above", "../../../../../../../.."),
+            ("ping", "pong"),
+            ("pong", "ping"),
+            ("self", "."),
+        ] {
+            symlink(target, root.join(link)).unwrap();
+        }
+        for number in 0..30 {
+            symlink(
+                format!("chain{}", number + 1),
+                root.join(format!("chain{number}")),
+            )
+            .unwrap();
+        }
+        symlink("a", root.join("chain30")).unwrap();
+        for path in [
+            "a/up",
+            "a/up/b",
+            "a/b/far",
+            "a/round/c",
+            "a/round/file",
+            "a/long",
+            "a/b/file",
+            "a/b/file/x",
+            "a/through",
+            "a/nowhere",
+            "a/nowhere/..",
+            "a/file/..",
+            "top/dev/null",
+            "above",
+            "ping",
+            "pong/x",
+            "self/self/a",
+            "chain0/b",
+            "chain20/file",
+            "none/..",
+        ] {
+            let path = root.join(path);
+            let expected = match fs::canonicalize(&path) {
+                Ok(path) => Some(path),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
+                Err(_) => {
+                    let seen = Lookout::new().look(&path);
+                    assert!(matches!(seen, Seen::Unreadable(_)), "{path:?} {seen:?}");
+                    continue;
+                }
+            };
+            let found = match Lookout::new().look(&path) {
+                Seen::At(path, found) => {
+                    assert_eq!(found == Found::Directory, path.as_path().is_dir());
+                    Some(path.as_path().to_owned())
+                }
+                Seen::Absent => None,
+                Seen::Unreadable(why) => panic!("{path:?}: {why}"),
+            };
+            assert_eq!(found, expected, "{path:?}");
+        }
     }
 
     #[test]
