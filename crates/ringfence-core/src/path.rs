@@ -1,6 +1,7 @@
 //! Paths that a rule can name.
 
 use std::cmp::Ordering;
+use std::ffi::OsString;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
@@ -128,7 +129,7 @@ impl AbsPath {
     pub fn below(&self, relative: impl AsRef<Path>) -> Self {
         let relative = relative.as_ref();
         if are_names(relative.as_os_str().as_encoded_bytes()) {
-            return Self(self.0.join(relative));
+            return self.joined(relative);
         }
         let mut path = self.0.clone();
         for part in relative.components() {
@@ -137,6 +138,19 @@ impl AbsPath {
             }
         }
         Self(path)
+    }
+
+    /// With names below it that were looked at. Nothing can be absolute or in need of cleaning, so
+    /// text is put behind text, in one piece.
+    fn joined(&self, names: &Path) -> Self {
+        let (mine, names) = (self.0.as_os_str(), names.as_os_str());
+        let mut joined = OsString::with_capacity(mine.len() + 1 + names.len());
+        joined.push(mine);
+        if mine != "/" {
+            joined.push("/");
+        }
+        joined.push(names);
+        Self(joined.into())
     }
 
     /// The directory above, or `None` for the root.
@@ -201,10 +215,19 @@ fn is_clean(bytes: &[u8]) -> bool {
 
 /// Whether this is names with one slash between each two, and nothing that means another place.
 fn are_names(bytes: &[u8]) -> bool {
-    !bytes.contains(&0)
-        && bytes
-            .split(|byte| std::path::is_separator(char::from(*byte)))
-            .all(|name| !matches!(name, b"" | b"." | b".."))
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    let mut begin = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        if std::path::is_separator(char::from(*byte)) {
+            if !is_name(&bytes[begin..at]) {
+                return false;
+            }
+            begin = at + 1;
+        } else if *byte == 0 {
+            return false;
+        }
+    }
+    is_name(&bytes[begin..])
 }
 
 /// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
@@ -336,6 +359,9 @@ mod tests {
     #[test]
     fn below_never_leaves() {
         let project = AbsPath::parse("/w/proj").unwrap();
+        assert_eq!(project.below("a/b").as_path(), Path::new("/w/proj/a/b"));
+        assert_eq!(AbsPath::root().below("a").as_path(), Path::new("/a"));
+        assert_eq!(project.below("").as_path(), Path::new("/w/proj"));
         assert_eq!(
             project.below("../../etc/passwd").as_path(),
             Path::new("/w/proj/etc/passwd")
