@@ -1,6 +1,7 @@
 //! Paths that a rule can name.
 
 use std::cmp::Ordering;
+use std::ffi::OsString;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
@@ -128,7 +129,7 @@ impl AbsPath {
     pub fn below(&self, relative: impl AsRef<Path>) -> Self {
         let relative = relative.as_ref();
         if are_names(relative.as_os_str().as_encoded_bytes()) {
-            return Self(self.0.join(relative));
+            return self.joined(relative);
         }
         let mut path = self.0.clone();
         for part in relative.components() {
@@ -139,18 +140,32 @@ impl AbsPath {
         Self(path)
     }
 
+    /// With names below it that were looked at. Nothing can be absolute or in need of cleaning, so
+    /// text is put behind text, in one piece.
+    fn joined(&self, names: &Path) -> Self {
+        let (mine, names) = (self.0.as_os_str(), names.as_os_str());
+        let mut joined = OsString::with_capacity(mine.len() + 1 + names.len());
+        joined.push(mine);
+        if mine != "/" {
+            joined.push("/");
+        }
+        joined.push(names);
+        Self(joined.into())
+    }
+
     /// The directory above, or `None` for the root.
     pub fn parent(&self) -> Option<Self> {
-        self.0.parent().map(|parent| Self(parent.to_owned()))
+        above(&self.0).map(|parent| Self(parent.to_owned()))
+    }
+
+    /// Whether this is the root of a tree or lies in it; the tree is written as such a path is.
+    pub(crate) fn is_in(&self, tree: &str) -> bool {
+        covers(tree.as_bytes(), self.bytes())
     }
 
     /// Whether `other` is this path or lies below it, by whole names.
     pub fn covers(&self, other: &Self) -> bool {
-        let (mine, theirs) = (self.bytes(), other.bytes());
-        mine == b"/"
-            || theirs
-                .strip_prefix(mine)
-                .is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+        covers(self.bytes(), other.bytes())
     }
 
     /// How many names it has: zero for the root.
@@ -167,6 +182,27 @@ impl AbsPath {
     }
 }
 
+/// The directory above a path that is written as [`AbsPath`] writes it, or `None` for the root.
+pub(crate) fn above(path: &Path) -> Option<&Path> {
+    // There is one way to write such a path, so its last separator tells; only a path that is no
+    // text is taken apart.
+    let Some(text) = path.to_str() else {
+        return path.parent();
+    };
+    match text.rsplit_once(std::path::is_separator)? {
+        ("", "") => None,
+        ("", _) => Some(Path::new("/")),
+        (above, _) => Some(Path::new(above)),
+    }
+}
+
+fn covers(tree: &[u8], path: &[u8]) -> bool {
+    tree == b"/"
+        || path
+            .strip_prefix(tree)
+            .is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+}
+
 /// Whether a path is already as [`AbsPath`] writes it. Most are, and taking them apart to put
 /// the same bytes together again would be a good part of what a launch costs.
 fn is_clean(bytes: &[u8]) -> bool {
@@ -179,18 +215,32 @@ fn is_clean(bytes: &[u8]) -> bool {
 
 /// Whether this is names with one slash between each two, and nothing that means another place.
 fn are_names(bytes: &[u8]) -> bool {
-    !bytes.contains(&0)
-        && bytes
-            .split(|byte| std::path::is_separator(char::from(*byte)))
-            .all(|name| !matches!(name, b"" | b"." | b".."))
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    let mut begin = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        if std::path::is_separator(char::from(*byte)) {
+            if !is_name(&bytes[begin..at]) {
+                return false;
+            }
+            begin = at + 1;
+        } else if *byte == 0 {
+            return false;
+        }
+    }
+    is_name(&bytes[begin..])
 }
 
 /// The order of a depth-first walk: `/a`, `/a/b`, `/a-b`.
 fn by_names(a: &[u8], b: &[u8]) -> Ordering {
+    const STRIDE: usize = 8;
     // The root is the beginning of every other path.
     let (Some(a), Some(b)) = (a.get(1..), b.get(1..)) else {
         return a.len().cmp(&b.len());
     };
+    // Neighbours begin alike, so the first difference is looked for in strides.
+    let strides = a.chunks_exact(STRIDE).zip(b.chunks_exact(STRIDE));
+    let alike = strides.take_while(|(a, b)| a == b).count() * STRIDE;
+    let (a, b) = (&a[alike..], &b[alike..]);
     let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) else {
         return a.len().cmp(&b.len());
     };
@@ -273,8 +323,45 @@ mod tests {
     }
 
     #[test]
+    fn what_is_above_is_what_the_long_way_makes_of_it() {
+        for path in ["/", "/a", "/a/b", "/.a/..b/c.", "/a b/\u{e9}/c"] {
+            let path = AbsPath::parse(path).unwrap();
+            assert_eq!(above(path.as_path()), path.as_path().parent(), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_a_walk() {
+        let walk = [
+            "/",
+            "/a",
+            "/a/b",
+            "/a/b/0123456789/x",
+            "/a/b/0123456789-/x",
+            "/a/b-c",
+            "/a-b",
+            "/a-b/012345678",
+            "/a-b/0123456789",
+        ];
+        let walk = walk.map(|path| AbsPath::parse(path).unwrap());
+        for (at, path) in walk.iter().enumerate() {
+            for (other_at, other) in walk.iter().enumerate() {
+                assert_eq!(path.cmp(other), at.cmp(&other_at), "{path} {other}");
+                let names = path
+                    .as_path()
+                    .components()
+                    .cmp(other.as_path().components());
+                assert_eq!(path.cmp(other), names, "{path} {other}");
+            }
+        }
+    }
+
+    #[test]
     fn below_never_leaves() {
         let project = AbsPath::parse("/w/proj").unwrap();
+        assert_eq!(project.below("a/b").as_path(), Path::new("/w/proj/a/b"));
+        assert_eq!(AbsPath::root().below("a").as_path(), Path::new("/a"));
+        assert_eq!(project.below("").as_path(), Path::new("/w/proj"));
         assert_eq!(
             project.below("../../etc/passwd").as_path(),
             Path::new("/w/proj/etc/passwd")

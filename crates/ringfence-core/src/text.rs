@@ -13,6 +13,9 @@ use std::path::Path;
 /// Control, bidirectional, zero-width and private characters become `\u{…}`, a backslash
 /// becomes `\\`; everything else, non-Latin scripts included, stays as it is.
 pub fn printable(text: &str) -> String {
+    if let Some(text) = plain(text.as_bytes()) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         push_printable(&mut out, character);
@@ -22,6 +25,9 @@ pub fn printable(text: &str) -> String {
 
 /// The same for bytes: what is not UTF-8 becomes `\xNN`.
 pub fn printable_bytes(bytes: &[u8]) -> String {
+    if let Some(text) = plain(bytes) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -43,6 +49,20 @@ pub fn printable_os(text: &OsStr) -> String {
 /// The same for paths.
 pub fn printable_path(path: &Path) -> String {
     printable_os(path.as_os_str())
+}
+
+/// A text that shows as it is, as nearly every one does.
+fn plain(bytes: &[u8]) -> Option<&str> {
+    let text = str::from_utf8(bytes).ok().filter(|_| is_plain(bytes))?;
+    (!text.contains('\\')).then_some(text)
+}
+
+/// Whether these are characters of ASCII that can be seen, and blanks. Told without a branch for
+/// each, since it is asked of everything that is shown or written down.
+fn is_plain(bytes: &[u8]) -> bool {
+    bytes
+        .iter()
+        .fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'))
 }
 
 fn push_printable(out: &mut String, character: char) {
@@ -81,7 +101,7 @@ pub fn escape_lines(text: &str) -> Cow<'_, str> {
 
 fn escape(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let obeyed = |character: char| is_hidden(character) && character != '\n';
-    if !text.contains(obeyed) {
+    if is_plain(text.as_bytes()) || !text.contains(obeyed) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
@@ -132,5 +152,15 @@ mod tests {
         );
         assert_eq!(printable("żółw 漢字 é"), "żółw 漢字 é");
         assert_eq!(printable_bytes(b"ok\xff\x9b"), "ok\\xff\\x9b");
+        for plain in ["", "/usr/bin", " !~"] {
+            assert_eq!(printable(plain), plain);
+            assert_eq!(printable_bytes(plain.as_bytes()), plain);
+        }
+        for (shown, hidden) in [("\\\\", "\\"), ("a\\u{7f}", "a\x7f"), ("\\t", "\t")] {
+            assert_eq!(printable(hidden), shown);
+            assert_eq!(printable_bytes(hidden.as_bytes()), shown);
+        }
+        assert_eq!(escape_lines("a b\n"), "a b\n");
+        assert_eq!(escape_lines("a\u{1b}b\n"), "a\\u{1b}b\n");
     }
 }

@@ -83,6 +83,8 @@ pub mod planned;
 mod policy;
 #[cfg(unix)]
 pub mod probe;
+#[cfg(target_os = "linux")]
+mod procfs;
 #[cfg(unix)]
 #[doc(hidden)]
 pub mod programs;

@@ -5,41 +5,88 @@
 //! and a name counts as there if it is, in any case; what could be folded into anything is not
 //! judged at all. Whoever asks about a name that may be there asks the kernel.
 
+#[cfg(target_os = "linux")]
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+#[cfg(target_os = "linux")]
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Directories, each listed once it was asked about often.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
-pub(crate) struct Listings(HashMap<OsString, Asked>);
+pub(crate) struct Listings(HashMap<OsString, Inside>);
 
-/// How often a directory was asked about.
-#[derive(Debug)]
-enum Asked {
-    Seldom(u32),
-    Often(Listing),
-}
-
-/// From so many questions on, a list is cheaper than asking for each.
-pub(crate) const OFTEN: u32 = 12;
-
+#[cfg(target_os = "linux")]
 impl Listings {
     /// Whether a directory surely has nothing under a name.
     pub(crate) fn lack(&mut self, directory: &Path, name: &OsStr) -> bool {
-        let Some(asked) = self.0.get_mut(directory.as_os_str()) else {
-            let directory = directory.as_os_str().to_owned();
-            self.0.insert(directory, Asked::Seldom(1));
-            return false;
+        let inside = match self.0.get_mut(directory.as_os_str()) {
+            Some(inside) => inside,
+            None => self.0.entry(directory.as_os_str().to_owned()).or_default(),
         };
-        if let Asked::Seldom(times) = asked {
-            *times += 1;
-            if *times < OFTEN {
-                return false;
-            }
-            *asked = Asked::Often(Listing::of(directory));
+        inside.missed();
+        inside.lacks(directory, name)
+    }
+}
+
+/// What is known of the inside of one directory.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// How many names may still be asked for in vain before a list is cheaper. One that is there
+    /// is asked for in any case.
+    patience: u32,
+    listing: Option<Listing>,
+}
+
+/// After so many questions a directory of unknown size is listed.
+pub(crate) const OFTEN: u32 = 12;
+/// The patience with a directory that is not to be listed.
+const NEVER: u32 = u32::MAX;
+
+impl Inside {
+    /// Of a directory that has this size in bytes.
+    ///
+    /// On disk a directory is blocks of names, and a list costs as much as some questions for each
+    /// of them. One that does not fit into the list is only ever asked. Where the size means
+    /// something else it is small, and so is what is lost by a list too many.
+    pub(crate) fn of_size(size: u64) -> Self {
+        const BLOCK: u64 = 4096;
+        const QUESTIONS: u32 = 4;
+        let patience = match u32::try_from(size.div_ceil(BLOCK)) {
+            Ok(blocks @ 0..=4) => blocks.max(1) * QUESTIONS,
+            _ => NEVER,
+        };
+        Self {
+            patience,
+            listing: None,
         }
-        matches!(asked, Asked::Often(listing) if !listing.may_hold(name))
+    }
+
+    /// Whether the directory surely has nothing under a name.
+    pub(crate) fn lacks(&mut self, directory: &Path, name: &OsStr) -> bool {
+        if self.patience > 0 {
+            return false;
+        }
+        let listing = self.listing.get_or_insert_with(|| Listing::of(directory));
+        !listing.may_hold(name)
+    }
+
+    /// Somebody asked for a name that is not there.
+    pub(crate) fn missed(&mut self) {
+        if self.patience != NEVER {
+            self.patience = self.patience.saturating_sub(1);
+        }
+    }
+}
+
+impl Default for Inside {
+    fn default() -> Self {
+        Self {
+            patience: OFTEN,
+            listing: None,
+        }
     }
 }
 
@@ -109,26 +156,23 @@ fn names(directory: &Path) -> Option<Names> {
     use rustix::fs::{Mode, OFlags, RawDir, fstatfs, open};
     use std::mem::MaybeUninit;
 
-    /// A directory that does not fit is not worth listing.
-    const LARGEST: usize = 16 << 10;
+    /// A directory with more text in it is not worth listing.
+    const LARGEST: usize = 12 << 10;
+    /// On the stack, where every page of it is touched, filled or not.
+    const AT_ONCE: usize = 4 << 10;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = open(directory, flags, Mode::empty()).ok()?;
     if !crate::local::is_local(&fstatfs(&directory).ok()?) {
         return None;
     }
-    let mut buffer = [MaybeUninit::<u8>::uninit(); LARGEST];
+    let mut buffer = [MaybeUninit::<u8>::uninit(); AT_ONCE];
     let mut entries = RawDir::new(&directory, &mut buffer);
     let mut names = Names::default();
-    let mut count = 0;
     while let Some(entry) = entries.next() {
         let entry = entry.ok()?;
         let name = entry.file_name().to_bytes();
-        if !name.is_ascii() || !names.push(name) {
-            return None;
-        }
-        count += 1;
-        // The buffer was filled: there may be a thousand times as many.
-        if entries.is_buffer_empty() && count > LARGEST / 32 {
+        let fits = names.0.len() + name.len() < LARGEST;
+        if !fits || !name.is_ascii() || !names.push(name) {
             return None;
         }
     }
@@ -165,6 +209,25 @@ mod tests {
         assert!(!listing.may_hold(OsStr::new(".aws")));
         // Some file system may find a plain name under this one.
         assert!(listing.may_hold(OsStr::new("\u{212a}ube")));
+    }
+
+    #[test]
+    fn the_larger_a_directory_the_later_it_is_listed() {
+        let (directory, _) = with(&["a"]);
+        let asked_before_the_list = |size| {
+            let mut inside = Inside::of_size(size);
+            let mut asked = || {
+                inside.missed();
+                !inside.lacks(directory.path(), "b".as_ref())
+            };
+            (0..100).take_while(|_| asked()).count()
+        };
+        assert_eq!(asked_before_the_list(0), 3);
+        assert_eq!(asked_before_the_list(4096), 3);
+        assert_eq!(asked_before_the_list(4097), 7);
+        assert_eq!(asked_before_the_list(4 * 4096), 15);
+        assert_eq!(asked_before_the_list(4 * 4096 + 1), 100, "never");
+        assert_eq!(asked_before_the_list(u64::MAX), 100, "never");
     }
 
     #[test]

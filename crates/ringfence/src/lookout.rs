@@ -3,7 +3,7 @@
 //! Nothing is opened and nothing is decided here. What a [`Lookout`] saw may have changed a moment
 //! later; whoever enforces a rule opens the path once and trusts the descriptor alone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,10 +15,12 @@ use ringfence_core::policy::{Found, Seen};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::listing::Listings;
+use crate::listing::Inside;
 
 /// The longest path a system call takes.
 const LONGEST_PATH: usize = 4096;
+/// More links than this in a row are left to the kernel to refuse.
+const MOST_LINKS: u32 = 16;
 
 /// Looks at paths, and remembers what it saw.
 ///
@@ -29,8 +31,36 @@ const LONGEST_PATH: usize = 4096;
 /// and trusts the descriptor alone.
 #[derive(Debug)]
 pub struct Lookout {
-    seen: RefCell<HashMap<OsString, Seen>>,
-    listings: RefCell<Listings>,
+    /// How many links led to what is being looked at.
+    links: Cell<u32>,
+    /// What the kernel was asked about. What follows from that is not kept: most of it is names
+    /// that a list lacks, and finding out again is cheaper than remembering.
+    known: RefCell<HashMap<OsString, Known>>,
+}
+
+/// What stands at a path, and what is known of its inside if it is a directory.
+#[derive(Debug)]
+struct Known {
+    seen: Seen,
+    inside: Inside,
+}
+
+impl Known {
+    fn new(seen: Seen) -> Self {
+        Self {
+            seen,
+            inside: Inside::default(),
+        }
+    }
+
+    /// Something by its canonical path, and what the kernel said of it.
+    fn at(path: AbsPath, status: &rustix::fs::Stat) -> Self {
+        let size = u64::try_from(status.st_size).unwrap_or(u64::MAX);
+        Self {
+            seen: Seen::At(path, found(kind(status))),
+            inside: Inside::of_size(size),
+        }
+    }
 }
 
 /// What a [`Lookout`] had seen at some time.
@@ -42,40 +72,50 @@ impl Lookout {
     pub fn new() -> Self {
         Self {
             // Enough for a launch: growing on the way would move everything several times.
-            seen: RefCell::new(HashMap::with_capacity(224)),
-            listings: RefCell::default(),
+            known: RefCell::new(HashMap::with_capacity(112)),
+            links: Cell::new(0),
         }
     }
 
     /// What stands at an absolute path, links followed.
     pub fn look(&self, path: &Path) -> Seen {
-        if let Some(known) = self.seen.borrow().get(path.as_os_str()) {
-            return known.clone();
+        if let Some(known) = self.known.borrow().get(path.as_os_str()) {
+            return known.seen.clone();
         }
-        let seen = self.look_up(path);
-        self.seen
-            .borrow_mut()
-            .insert(path.as_os_str().to_owned(), seen.clone());
-        seen
+        match self.look_up(path) {
+            Answer::Asked(known) => {
+                let seen = known.seen.clone();
+                let name = path.as_os_str().to_owned();
+                self.known.borrow_mut().insert(name, known);
+                seen
+            }
+            Answer::Follows(seen) => seen,
+        }
     }
 
     /// Takes from somebody who has just looked what stands at a canonical path.
     pub(crate) fn know(&self, path: &AbsPath, found: Found) {
-        let mut seen = self.seen.borrow_mut();
+        let mut known = self.known.borrow_mut();
         let name = path.as_path().as_os_str().to_owned();
-        seen.entry(name)
-            .or_insert_with(|| Seen::At(path.clone(), found));
+        known
+            .entry(name)
+            .or_insert_with(|| Known::new(Seen::At(path.clone(), found)));
     }
 
     /// What was seen so far, to go back to.
     pub(crate) fn memory(&self) -> Memory {
-        Memory(self.seen.borrow().clone())
+        let known = self.known.borrow();
+        let seen = known.iter();
+        Memory(
+            seen.map(|(path, known)| (path.clone(), known.seen.clone()))
+                .collect(),
+        )
     }
 
-    /// Forgets what was seen since.
+    /// Forgets what was seen since, and every list.
     pub(crate) fn restore(&self, memory: Memory) {
-        *self.seen.borrow_mut() = memory.0;
-        self.listings.take();
+        let seen = memory.0.into_iter();
+        *self.known.borrow_mut() = seen.map(|(path, seen)| (path, Known::new(seen))).collect();
     }
 
     /// From here on, answers as if there were a directory at this path and at every one above it
@@ -84,24 +124,24 @@ impl Lookout {
         let mut next = Some(path.clone());
         while let Some(path) = next {
             if matches!(self.look(path.as_path()), Seen::Absent) {
-                let supposed = Seen::At(path.clone(), Found::Directory);
-                let mut seen = self.seen.borrow_mut();
-                seen.insert(path.as_path().as_os_str().to_owned(), supposed);
+                let supposed = Known::new(Seen::At(path.clone(), Found::Directory));
+                let mut known = self.known.borrow_mut();
+                known.insert(path.as_path().as_os_str().to_owned(), supposed);
             }
             next = path.parent();
         }
     }
 
-    fn look_up(&self, path: &Path) -> Seen {
+    fn look_up(&self, path: &Path) -> Answer {
         if path.as_os_str().len() >= LONGEST_PATH {
-            return Seen::Unreadable("the path is too long".to_owned());
+            return Answer::unreadable("the path is too long");
         }
         // Nearly every path is plain text with a name at its end.
         let bytes = path.as_os_str().as_bytes();
         let (above, name) = match bytes.iter().rposition(|byte| *byte == b'/') {
             Some(0) => (&bytes[..1], &bytes[1..]),
             Some(at) => (&bytes[..at], &bytes[at + 1..]),
-            None => return Seen::Unreadable("the path is not absolute".to_owned()),
+            None => return Answer::unreadable("the path is not absolute"),
         };
         if !matches!(name, b"" | b"." | b"..") {
             return self.look_in(Path::new(OsStr::from_bytes(above)), OsStr::from_bytes(name));
@@ -109,33 +149,100 @@ impl Lookout {
         match path.components().next_back() {
             Some(Component::Normal(name)) => match path.parent() {
                 Some(parent) => self.look_in(parent, name),
-                None => Seen::Unreadable("the path is not absolute".to_owned()),
+                None => Answer::unreadable("the path is not absolute"),
             },
-            Some(Component::RootDir) => Seen::At(AbsPath::root(), Found::Directory),
-            // `..` means whatever the kernel makes of it.
-            Some(Component::ParentDir) => follow(path),
+            Some(Component::RootDir) => {
+                let root = Seen::At(AbsPath::root(), Found::Directory);
+                Answer::Asked(Known::new(root))
+            }
+            // Above a directory by its canonical name is what that name says.
+            Some(Component::ParentDir) => {
+                Answer::Asked(match path.parent().map(|below| self.look(below)) {
+                    Some(Seen::At(directory, Found::Directory)) => {
+                        let above = directory.parent().unwrap_or_else(AbsPath::root);
+                        Known::new(Seen::At(above, Found::Directory))
+                    }
+                    _ => follow(path),
+                })
+            }
             Some(Component::CurDir | Component::Prefix(_)) | None => {
-                Seen::Unreadable("the path is not absolute".to_owned())
+                Answer::unreadable("the path is not absolute")
             }
         }
     }
 
-    fn look_in(&self, parent: &Path, name: &OsStr) -> Seen {
-        let directory = match self.look(parent) {
-            Seen::At(directory, Found::Directory) => directory,
-            Seen::At(..) | Seen::Absent => return Seen::Absent,
-            unreadable @ Seen::Unreadable(_) => return unreadable,
+    fn look_in(&self, parent: &Path, name: &OsStr) -> Answer {
+        let way = self.way(parent, name);
+        let way = way.unwrap_or_else(|| match self.look(parent) {
+            Seen::At(directory, Found::Directory) => Ok(directory.below(name)),
+            Seen::At(..) | Seen::Absent => Err(Seen::Absent),
+            unreadable @ Seen::Unreadable(_) => Err(unreadable),
+        });
+        let path = match way {
+            Ok(path) => path,
+            Err(seen) => return Answer::Follows(seen),
         };
-        if self.listings.borrow_mut().lack(directory.as_path(), name) {
-            return Seen::Absent;
+        Answer::Asked(match rustix::fs::lstat(path.as_path()) {
+            Ok(status) if kind(&status) == FileType::Symlink => self.follow_link(&path),
+            Ok(status) => Known::at(path, &status),
+            Err(error) => {
+                if let Some(above) = self.known.borrow_mut().get_mut(parent.as_os_str()) {
+                    above.inside.missed();
+                }
+                Known::new(not_seen(error))
+            }
+        })
+    }
+
+    /// What a link leads to. Most lead to a neighbour, which is known or costs one question; the
+    /// whole way is asked for where something is in doubt, and on systems where a name may be known
+    /// by another spelling.
+    fn follow_link(&self, link: &AbsPath) -> Known {
+        let links = self.links.get();
+        let (true, Some(above), Ok(target)) = (
+            cfg!(target_os = "linux") && links < MOST_LINKS,
+            link.as_path().parent(),
+            rustix::fs::readlink(link.as_path(), Vec::new()),
+        ) else {
+            return follow(link.as_path());
+        };
+        self.links.set(links + 1);
+        let seen = self.look(&above.join(OsStr::from_bytes(target.as_bytes())));
+        self.links.set(links);
+        match seen {
+            Seen::At(..) | Seen::Absent => Known::new(seen),
+            Seen::Unreadable(_) => follow(link.as_path()),
         }
-        // The directory is canonical, so what lies in it under its own name is too.
-        let path = directory.below(name);
-        match rustix::fs::lstat(path.as_path()) {
-            Ok(status) if kind(&status) == FileType::Symlink => follow(path.as_path()),
-            Ok(status) => Seen::At(path, found(kind(&status))),
-            Err(error) => not_seen(error),
-        }
+    }
+
+    /// Where a name in a directory is to be looked for, or what already follows from what is known
+    /// of the directory; `None` if nothing is.
+    fn way(&self, parent: &Path, name: &OsStr) -> Option<Result<AbsPath, Seen>> {
+        let mut known = self.known.borrow_mut();
+        let Known { seen, inside } = known.get_mut(parent.as_os_str())?;
+        Some(match seen {
+            Seen::At(directory, Found::Directory) if inside.lacks(directory.as_path(), name) => {
+                Err(Seen::Absent)
+            }
+            // The directory is canonical, so what lies in it under its own name is too.
+            Seen::At(directory, Found::Directory) => Ok(directory.below(name)),
+            Seen::At(..) | Seen::Absent => Err(Seen::Absent),
+            Seen::Unreadable(why) => Err(Seen::Unreadable(why.clone())),
+        })
+    }
+}
+
+/// How an answer came about.
+enum Answer {
+    /// The kernel was asked.
+    Asked(Known),
+    /// It follows from what is known already.
+    Follows(Seen),
+}
+
+impl Answer {
+    fn unreadable(why: &str) -> Self {
+        Self::Follows(Seen::Unreadable(why.to_owned()))
     }
 }
 
@@ -146,21 +253,21 @@ impl Default for Lookout {
 }
 
 /// Asks the kernel for the whole way.
-fn follow(path: &Path) -> Seen {
+fn follow(path: &Path) -> Known {
     let canonical = match std::fs::canonicalize(path) {
         Ok(canonical) => canonical,
         Err(error) => {
             let number = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            return not_seen(number);
+            return Known::new(not_seen(number));
         }
     };
     let status = match rustix::fs::lstat(&canonical) {
         Ok(status) => status,
-        Err(error) => return not_seen(error),
+        Err(error) => return Known::new(not_seen(error)),
     };
     match AbsPath::parse(&canonical) {
-        Ok(path) => Seen::At(path, found(kind(&status))),
-        Err(error) => Seen::Unreadable(error.to_string()),
+        Ok(path) => Known::at(path, &status),
+        Err(error) => Known::new(Seen::Unreadable(error.to_string())),
     }
 }
 
@@ -226,6 +333,82 @@ mod tests {
         ));
         let null = Seen::At(AbsPath::root().below("dev/null"), Found::Other);
         assert_eq!(lookout.look(Path::new("/dev/null")), null);
+    }
+
+    #[test]
+    fn links_lead_where_the_kernel_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        fs::write(root.join("a/file"), "").unwrap();
+        let long = "b/../".repeat(20) + "file";
+        for (link, target) in [
+            ("a/up", "../a"),
+            ("a/b/far", "../../a/./b//c/"),
+            ("a/round", "b/far/../../up/b"),
+            ("a/long", long.as_str()),
+            ("a/b/file", "../file"),
+            ("a/through", "file/x"),
+            ("a/nowhere", "../none/x"),
+            ("top", "/"),
+            ("above", "../../../../../../../.."),
+            ("ping", "pong"),
+            ("pong", "ping"),
+            ("self", "."),
+        ] {
+            symlink(target, root.join(link)).unwrap();
+        }
+        for number in 0..30 {
+            symlink(
+                format!("chain{}", number + 1),
+                root.join(format!("chain{number}")),
+            )
+            .unwrap();
+        }
+        symlink("a", root.join("chain30")).unwrap();
+        for path in [
+            "a/up",
+            "a/up/b",
+            "a/b/far",
+            "a/round/c",
+            "a/round/file",
+            "a/long",
+            "a/b/file",
+            "a/b/file/x",
+            "a/through",
+            "a/nowhere",
+            "a/nowhere/..",
+            "a/file/..",
+            "top/dev/null",
+            "above",
+            "ping",
+            "pong/x",
+            "self/self/a",
+            "chain0/b",
+            "chain20/file",
+            "none/..",
+        ] {
+            let path = root.join(path);
+            let expected = match fs::canonicalize(&path) {
+                Ok(path) => Some(path),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
+                Err(_) => {
+                    let seen = Lookout::new().look(&path);
+                    assert!(matches!(seen, Seen::Unreadable(_)), "{path:?} {seen:?}");
+                    continue;
+                }
+            };
+            let found = match Lookout::new().look(&path) {
+                Seen::At(path, found) => {
+                    assert_eq!(found == Found::Directory, path.as_path().is_dir());
+                    Some(path.as_path().to_owned())
+                }
+                Seen::Absent => None,
+                Seen::Unreadable(why) => panic!("{path:?}: {why}"),
+            };
+            assert_eq!(found, expected, "{path:?}");
+        }
     }
 
     #[test]

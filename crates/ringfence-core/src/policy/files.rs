@@ -114,6 +114,20 @@ impl FileRules {
     pub fn new(default: Access, default_origin: Origin, mut rules: Vec<FileRule>) -> Self {
         rules.sort_by(|a, b| a.path.cmp(&b.path).then_with(|| a.access.cmp(&b.access)));
         rules.dedup_by(|later, earlier| later.path == earlier.path);
+        Self::in_order(default, default_origin, rules)
+    }
+
+    /// The same for rules of which each has a path of its own: in place, since nothing is equal.
+    pub(super) fn of_settled(
+        default: Access,
+        default_origin: Origin,
+        mut rules: Vec<FileRule>,
+    ) -> Self {
+        rules.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Self::in_order(default, default_origin, rules)
+    }
+
+    fn in_order(default: Access, default_origin: Origin, rules: Vec<FileRule>) -> Self {
         let mut parents = Vec::with_capacity(rules.len());
         let mut above: Vec<usize> = Vec::new();
         for (index, rule) in rules.iter().enumerate() {

@@ -17,7 +17,7 @@ use super::settled::Settled;
 use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
-use crate::path::{AbsPath, PathError};
+use crate::path::{AbsPath, PathError, above};
 use crate::settings::{
     ApplyTo, GitLevel, Key, Keys, Kind, List, OnGap, Os, Preset, ProjectTrust, SettingPath,
     Settings, Tmp,
@@ -121,6 +121,7 @@ fn build(
         tmp: tmp.value,
         temporaries: Vec::new(),
         settled: Settled::default(),
+        straight: None,
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
@@ -233,6 +234,8 @@ struct Builder<'a> {
     /// Temporary directories that the session has its own of.
     temporaries: Vec<AbsPath>,
     settled: Settled,
+    /// See [`name_beside`].
+    straight: Option<AbsPath>,
     /// Hidden paths that could not be looked up, and why.
     unseen: Vec<(AbsPath, Origin, String)>,
     complaints: Vec<Complaint>,
@@ -295,6 +298,9 @@ pub fn git_level(settings: &Settings, place: &Place) -> GitLevel {
         let preset = preset(settings, place, &mut Vec::new());
         git(settings, place, preset.value).value
     };
+    if !settings.has_project() {
+        return level(settings);
+    }
     level(settings).min(level(&settings.without_project()))
 }
 
@@ -304,11 +310,25 @@ pub fn git_level(settings: &Settings, place: &Place) -> GitLevel {
 ///
 /// If the path is not absolute, or is no path at all.
 pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
+    name_beside(path, look, &mut None)
+}
+
+/// The same for many: neighbours come one after the other, and `straight` is the directory that was
+/// found under its own name the last time.
+fn name_beside(
+    path: &Path,
+    look: &dyn Fn(&Path) -> Seen,
+    straight: &mut Option<AbsPath>,
+) -> Result<AbsPath, PathError> {
     let lexical = AbsPath::lexical(path)?;
-    let above = lexical.as_path().ancestors().skip(1);
-    for directory in above {
+    for directory in std::iter::successors(above(lexical.as_path()), |path| above(path)) {
+        let is_straight = |found: &AbsPath| found.as_path().as_os_str() == directory.as_os_str();
+        if straight.as_ref().is_some_and(is_straight) {
+            break;
+        }
         if let Seen::At(canonical, _) = look(directory) {
-            if canonical.as_path() == directory {
+            if is_straight(&canonical) {
+                *straight = Some(canonical);
                 break;
             }
             let rest = lexical.as_path().strip_prefix(directory);

@@ -11,11 +11,22 @@ use crate::origin::{BuiltIn, Layer, Origin};
 use crate::path::AbsPath;
 
 /// Rules that were let in so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Settled {
     rules: Vec<FileRule>,
     /// Where the rule for a path is.
     places: HashMap<AbsPath, usize>,
+}
+
+impl Default for Settled {
+    fn default() -> Self {
+        // Enough for the built-in lists: growing on the way would move everything several times.
+        const USUAL: usize = 224;
+        Self {
+            rules: Vec::with_capacity(USUAL),
+            places: HashMap::with_capacity(USUAL),
+        }
+    }
 }
 
 impl Settled {
@@ -70,9 +81,10 @@ impl Settled {
         above
     }
 
-    /// All of them, in the order of arrival.
-    pub(super) fn into_rules(self) -> Vec<FileRule> {
-        self.rules
+    /// All of them, in the order of arrival. None is left.
+    pub(super) fn take_rules(&mut self) -> Vec<FileRule> {
+        self.places.clear();
+        std::mem::take(&mut self.rules)
     }
 }
 
@@ -123,7 +135,7 @@ mod tests {
         for rule in rules {
             let _ = settled.settle(rule.clone());
         }
-        let all = settled.into_rules();
+        let all = settled.take_rules();
         assert_eq!(all.len(), 1);
         (all[0].access, all[0].origin.layer())
     }
@@ -150,7 +162,7 @@ mod tests {
             answer.unwrap_err(),
             "/a is given twice: as read and as read, execute and write (flag --write)"
         );
-        assert_eq!(settled.into_rules()[0].access, Access::Read);
+        assert_eq!(settled.take_rules()[0].access, Access::Read);
     }
 
     proptest! {

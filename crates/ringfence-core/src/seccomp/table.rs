@@ -41,22 +41,60 @@ macro_rules! syscalls {
         }
 
         /// One row for each variant of [`Syscall`], in the same order.
-        const ROWS: &[Row] = &[$(
-            Row { name: $name, x86_64: number!($x86_64), aarch64: number!($aarch64) },
-        )*];
+        const ROWS: &[Row] = &rows([$(
+            ($name, number!($x86_64), number!($aarch64)),
+        )*]);
+
+        /// Their names, one behind the other.
+        const NAMES: &str = concat!($($name,)*);
     };
 }
 
+/// What the table says of a call. Its name is a place in a text and no address: every address in a
+/// table is one that each start of the program has to mend.
+#[derive(Clone, Copy)]
 struct Row {
-    name: &'static str,
+    /// Where its name begins in [`NAMES`].
+    name: u16,
+    length: u16,
     x86_64: u16,
     aarch64: u16,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "all names together have some thousand bytes, which is looked at"
+)]
+const fn rows<const COUNT: usize>(named: [(&str, u16, u16); COUNT]) -> [Row; COUNT] {
+    let nothing = Row {
+        name: 0,
+        length: 0,
+        x86_64: ABSENT,
+        aarch64: ABSENT,
+    };
+    let mut rows = [nothing; COUNT];
+    let (mut at, mut begin) = (0, 0);
+    while at < COUNT {
+        let (name, x86_64, aarch64) = named[at];
+        rows[at] = Row {
+            name: begin as u16,
+            length: name.len() as u16,
+            x86_64,
+            aarch64,
+        };
+        begin += name.len();
+        at += 1;
+    }
+    assert!(begin <= u16::MAX as usize);
+    rows
 }
 
 impl Syscall {
     /// The kernel's name for it.
     pub const fn name(self) -> &'static str {
-        ROWS[self as usize].name
+        let row = &ROWS[self as usize];
+        let (_, from) = NAMES.split_at(row.name as usize);
+        from.split_at(row.length as usize).0
     }
 
     /// Its number on `arch`, or `None` where it does not exist.

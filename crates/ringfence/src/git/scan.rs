@@ -371,17 +371,17 @@ fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
             }
         }
     };
-    let threads = if paths.len() < WORTH_THREADS {
-        1
-    } else {
-        processors().min(4)
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(ask);
-        }
+    if paths.len() < WORTH_THREADS {
+        // A thread that only waits for others is made ready for that first, at a price.
         ask();
-    });
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 1..processors().min(4) {
+                scope.spawn(ask);
+            }
+            ask();
+        });
+    }
     fresh.into_iter().map(AtomicBool::into_inner).collect()
 }
 

@@ -16,6 +16,7 @@ use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::record::{DirectoryIdentity, ProcessIdentity, Record};
 use super::{Session, State, tree};
+use crate::procfs;
 pub(super) use crate::track::group::GroupIdentity;
 use crate::track::group::SessionGroup;
 pub(super) use crate::track::mark::Mark;
@@ -32,8 +33,9 @@ pub(super) fn random() -> Result<[u8; 8], Errno> {
 
 /// The kernel's name for this start of the machine, and the number of the pid namespace.
 pub(super) fn world() -> Result<(String, u64), Errno> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+    let boot = procfs::whole("/proc/sys/kernel/random/boot_id")
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let boot = str::from_utf8(&boot).map_err(|_| Errno::IO)?;
     let pids = rustix::fs::stat("/proc/self/ns/pid")?.st_ino;
     Ok((boot.trim().to_owned(), pids))
 }
@@ -60,7 +62,7 @@ pub(super) struct ProcessStat {
 
 impl ProcessStat {
     pub(super) fn of(pid: i32) -> Option<Self> {
-        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&procfs::whole(format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {

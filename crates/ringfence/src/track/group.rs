@@ -21,6 +21,8 @@ use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, accessat, unlinkat};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
+use crate::procfs;
+
 /// How the names of sessions' groups begin.
 const PREFIX: &str = "ringfence-";
 
@@ -108,8 +110,8 @@ impl Site {
 
 /// Where the version 2 tree is mounted, and where our own group is in it.
 fn own_group() -> Result<(PathBuf, PathBuf), NoSite> {
-    let groups = std::fs::read("/proc/self/cgroup").map_err(|_| NoSite::NoTree)?;
-    let mounts = std::fs::read("/proc/self/mountinfo").map_err(|_| NoSite::NoTree)?;
+    let groups = procfs::whole("/proc/self/cgroup").map_err(|_| NoSite::NoTree)?;
+    let mounts = procfs::whole("/proc/self/mountinfo").map_err(|_| NoSite::NoTree)?;
     let own = cgroup::own_path(&groups).ok_or(NoSite::NoTree)?;
     let (tree, below) = cgroup::mount(&mounts, own).ok_or(NoSite::NoTree)?;
     let tree: Vec<u8> = unescaped(tree.point).collect();

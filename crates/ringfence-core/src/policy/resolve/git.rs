@@ -101,7 +101,7 @@ impl Builder<'_> {
         }
     }
 
-    fn has_link(&self, directory: &GitDir, knobs: &[&str]) -> bool {
+    fn has_link(&mut self, directory: &GitDir, knobs: &[&str]) -> bool {
         knobs.iter().any(|knob| {
             let path = directory.path.below(knob);
             match (self.look)(path.as_path()) {

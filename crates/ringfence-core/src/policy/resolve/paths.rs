@@ -186,15 +186,18 @@ impl Builder<'_> {
         origin: Origin,
     ) {
         let path = directory.below(name);
-        let target = match (self.look)(path.as_path()) {
-            Seen::At(target, _) => target,
-            Seen::Absent => self
-                .name_of_absent(path.as_path())
-                .unwrap_or_else(|_| path.clone()),
-            Seen::Unreadable(_) => path.clone(),
+        let (target, found) = match (self.look)(path.as_path()) {
+            Seen::At(target, found) => (target, found),
+            Seen::Absent => {
+                let target = self.name_of_absent(path.as_path());
+                (target.unwrap_or_else(|_| path.clone()), Found::Absent)
+            }
+            Seen::Unreadable(_) => {
+                return self.rule(path.as_path(), access, origin, OnAbsent::Keep);
+            }
         };
         if target == path {
-            self.rule(path.as_path(), access, origin, OnAbsent::Keep);
+            self.rule_for(path, found, access, origin);
         } else if access != Access::Write {
             let message = format!("{path} is protected by name, but a link leads to {target}");
             let help = "the command could replace the link: put what it leads to in its place, \

@@ -1,9 +1,9 @@
 //! How one rule comes in: what stands at its path, whose files are seen there, and which of two
 //! rules for one path stands.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Builder, OnAbsent, Seen, lists, name_of_absent};
+use super::{Builder, OnAbsent, Seen, lists, name_beside};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::policy::{Access, Alias, Content, FileRule, FileRules, Found};
@@ -49,6 +49,11 @@ impl Builder<'_> {
                 return self.complain(origin, format!("{shown} cannot be looked up: {why}"), None);
             }
         };
+        self.rule_for(path, found, access, origin);
+    }
+
+    /// The same for what was looked up already.
+    pub(super) fn rule_for(&mut self, path: AbsPath, found: Found, access: Access, origin: Origin) {
         let rule = FileRule {
             content: self.content(&path, &origin),
             path,
@@ -60,8 +65,8 @@ impl Builder<'_> {
     }
 
     /// Where something would appear if it were created.
-    pub(super) fn name_of_absent(&self, path: &Path) -> Result<AbsPath, PathError> {
-        name_of_absent(path, self.look)
+    pub(super) fn name_of_absent(&mut self, path: &Path) -> Result<AbsPath, PathError> {
+        name_beside(path, self.look, &mut self.straight)
     }
 
     /// Remembers the name that a grant was written with, if it is not the canonical one.
@@ -84,7 +89,7 @@ impl Builder<'_> {
         for (tree, _, content) in lists::session_trees(self.place.os) {
             // The trees themselves are never the host's, whoever grants them; single devices of
             // the host can be granted, single processes cannot.
-            let inside = *content == Content::Processes && path.as_path().starts_with(tree);
+            let inside = *content == Content::Processes && path.is_in(tree);
             if inside || path.bytes() == tree.as_bytes() {
                 return *content;
             }
@@ -111,9 +116,13 @@ impl Builder<'_> {
 
     /// A rule from a built-in list; `~/` is the home.
     pub(super) fn listed(&mut self, text: &str, access: Access, list: BuiltIn) {
+        let below_home;
         let path = match (text.strip_prefix("~/"), &self.place.home) {
-            (None, _) => PathBuf::from(text),
-            (Some(rest), Some(home)) => home.as_path().join(rest),
+            (None, _) => Path::new(text),
+            (Some(rest), Some(home)) => {
+                below_home = home.below(rest);
+                below_home.as_path()
+            }
             (Some(_), None) => return,
         };
         let on_absent = if list == BuiltIn::Secrets {
@@ -121,7 +130,7 @@ impl Builder<'_> {
         } else {
             OnAbsent::Skip
         };
-        self.rule(&path, access, Origin::BuiltIn(list), on_absent);
+        self.rule(path, access, Origin::BuiltIn(list), on_absent);
     }
 
     pub(super) fn files(&mut self, preset: &Located<Preset>, git: GitLevel) -> FileRules {
@@ -138,8 +147,8 @@ impl Builder<'_> {
             self.granted_paths();
             self.hidden_project();
         }
-        let rules = std::mem::take(&mut self.settled).into_rules();
-        let files = FileRules::new(default, preset.origin.clone(), rules);
+        let rules = self.settled.take_rules();
+        let files = FileRules::of_settled(default, preset.origin.clone(), rules);
         for (path, origin, why) in std::mem::take(&mut self.unseen) {
             if files.access(&path).access == Access::Write {
                 let message = format!("{path} cannot be looked up, and so not hidden: {why}");
