@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open};
-use rustix::thread::{CpuSet, futex, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{futex, sched_setaffinity};
 
 use super::process::signal_at_parents_end;
+use super::processors::{self, Processors};
 use super::spawn::{Launch, Sharing, Spawn};
 use super::stack::Stack;
 use super::subject::Subject;
@@ -73,7 +74,7 @@ struct Post<F, R> {
     /// Not zero once the child may run wherever it wants.
     placed: AtomicU32,
     /// The processors that both may run on.
-    processors: CpuSet,
+    processors: Processors,
     /// [`HERE`], until the kernel writes a zero: then the child has left our memory.
     here: AtomicU32,
 }
@@ -170,7 +171,7 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let post = Post {
             starter: own.as_raw_fd(),
             placed: AtomicU32::new(0),
-            processors: sched_getaffinity(None)?,
+            processors: Processors::ours()?,
             first: Letter::new(),
             rest: Letter::new(),
             here: AtomicU32::new(HERE),
@@ -207,10 +208,10 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
     /// behind us, until we sleep.
     fn place_elsewhere(&self) {
         let post = self.post();
-        let mut others = post.processors;
-        others.unset(sched_getcpu());
         // With nowhere else to go, it waits for its turn.
-        let _placed = sched_setaffinity(Some(self.kept.child.pid()), &others);
+        if let Some(others) = processors::others() {
+            let _placed = sched_setaffinity(Some(self.kept.child.pid()), &others);
+        }
         post.placed.store(1, Ordering::Release);
         let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
     }
@@ -262,20 +263,6 @@ impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
 /// The status of a child that has lost its starter, or could not have its processors back.
 const NOT_BEGUN: u8 = 125;
 
-/// Takes back that this process may only run where it was put.
-fn run_anywhere(before: &CpuSet) -> Result<(), Errno> {
-    let mut all = CpuSet::new();
-    for processor in 0..CpuSet::MAX_CPU {
-        all.set(processor);
-    }
-    // Whoever asked for none in particular gets those too that are added later.
-    sched_setaffinity(None, &all)?;
-    if sched_getaffinity(None)? != *before {
-        sched_setaffinity(None, before)?;
-    }
-    Ok(())
-}
-
 /// The child's first function.
 fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
     // SAFETY: it lies on this very stack, and is never written but by atomics.
@@ -286,7 +273,7 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
         return NOT_BEGUN;
     }
     sleep_while(&post.placed, 0, futex::Flags::PRIVATE);
-    if run_anywhere(&post.processors).is_err() {
+    if post.processors.take_back().is_err() {
         return NOT_BEGUN;
     }
     // SAFETY: the starter keeps the box, unchanged, until this process has left its memory.
@@ -298,6 +285,7 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
 mod tests {
     use rustix::io::{read, write};
     use rustix::pipe::{PipeFlags, pipe_with};
+    use rustix::thread::{CpuSet, sched_getaffinity};
 
     use super::super::descriptors;
     use super::super::namespaces::Namespaces;

@@ -36,6 +36,7 @@ pub mod notify;
 pub mod oldmounts;
 pub mod probe;
 pub mod process;
+pub mod processors;
 pub mod procfs;
 mod raw;
 pub mod ready;

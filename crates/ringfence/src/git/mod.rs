@@ -151,10 +151,21 @@ pub fn presume(
         return Ok((finder.walked(remembered)?, None));
     }
     let owned = search.clone();
-    let walk = move || tree(&owned, remembered).map(|(places, _)| places);
+    #[cfg(target_os = "linux")]
+    let ours = ringfence_sys::processors::Processors::ours();
+    let walk = move || {
+        #[cfg(target_os = "linux")]
+        if let Ok(ours) = ours {
+            // It was only put elsewhere to begin; a walk that stays there is as good.
+            let _ = ours.take_back();
+        }
+        tree(&owned, remembered).map(|(places, _)| places)
+    };
     let Ok(walk) = std::thread::Builder::new().spawn(walk) else {
         return Ok((finder.walked(Remembered::of(search))?, None));
     };
+    #[cfg(target_os = "linux")]
+    ringfence_sys::processors::leave_this_one(&walk);
     let mut found = finder.outermost();
     finder.all_within(&presumed, &mut found);
     Ok((found, Some(Walking { walk, presumed })))
