@@ -30,6 +30,7 @@ mod place;
 mod plan;
 #[cfg(test)]
 mod report;
+mod repositories;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sessions;

@@ -1,0 +1,50 @@
+//! Repositories in a large project.
+
+use std::time::Duration;
+
+use crate::stage::{Stage, for_each_user};
+
+/// More than are read one after the other.
+const MANY: usize = 24;
+
+fn head(stage: &Stage, number: usize) {
+    let head = format!("home/project/r{number}/.git/HEAD");
+    stage.world.write(head, "ref: refs/heads/main\n");
+}
+
+/// In a large tree that is remembered a session is set up for the repositories that were there the
+/// last time, while the tree is walked.
+#[test]
+fn a_repository_made_since_the_last_run_is_hidden_in_the_next() {
+    for_each_user(|stage| {
+        for number in 0..MANY {
+            head(stage, number);
+            // So many directories that they are worth remembering.
+            let file = format!("home/project/r{number}/a/b/c/x");
+            stage.world.write(file, "");
+        }
+        // Until the times of all directories are believed.
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(100));
+            stage.done(&["run", "--", "true"]);
+        }
+        let trees = stage.world.home().join(".local/state/ringfence/trees");
+        assert_eq!(std::fs::read_dir(trees).unwrap().count(), 1, "remembered");
+        // A new one in a new directory, one in a known directory, and one that was known.
+        stage.world.write("home/project/plain/x", "");
+        for place in ["r99", "plain", "r3"] {
+            let file = format!("{place}/.git/config");
+            stage
+                .world
+                .write(format!("home/project/{place}/.git/HEAD"), "ref: x\n");
+            stage
+                .world
+                .write(format!("home/project/{file}"), "[core]\n");
+            let outside = stage.other("cat", &[&file]).output().unwrap();
+            assert_eq!(outside.stdout, b"[core]\n", "{place}: read outside");
+            let inside = stage.run(&["run", "--", "cat", &file]);
+            assert_ne!(inside.code, Some(0), "{place}: {}", inside.out);
+            assert_eq!(inside.out, "", "{place}");
+        }
+    });
+}
