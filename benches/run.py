@@ -8,6 +8,9 @@ out and named.
     cargo build --release --target x86_64-unknown-linux-musl -p ringfence-cli
     python3 benches/run.py --ringfence target/x86_64-unknown-linux-musl/release/ringfence
 
+With --library target/.../release/examples/timed (`cargo build ... -p ringfence --example timed`) the start-up of
+sessions from a program that runs already is measured as well.
+
 Run as root with --as-user NAME, everything is measured twice: as root, and as that plain user.
 """
 
@@ -40,6 +43,7 @@ SCENARIOS = {
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ringfence", required=True, help="the binary to measure")
+    parser.add_argument("--library", help="the example `timed`, to measure sessions of a program that runs already")
     parser.add_argument("--only", help=f"some scenarios: {', '.join(SCENARIOS)}")
     parser.add_argument("--rounds", type=int, default=200, help="of what is fast; slow scenarios take fewer (200)")
     parser.add_argument("--files", type=int, default=100_000, help="in the tree that is walked (100,000)")
@@ -113,7 +117,9 @@ def measured(options, names, tools, binary):
         # Confined commands see no /tmp but their own, and the project.
         tools = {**tools, "probe": shutil.copy(tools["probe"], os.path.join(project, "probe"))}
         try:
-            return answers(measure.Bench(binary, project, tools, options.rounds, options.smoke, options.files), names)
+            bench = measure.Bench(binary, project, tools, options.rounds, options.smoke, options.files)
+            bench.library = options.library
+            return answers(bench, names)
         finally:
             os.chdir(before)
 
@@ -132,6 +138,7 @@ def as_user(options, names, tools, binary, shared):
         argv += ["/usr/bin/python3", os.path.join(copy, "run.py"), "--ringfence", binary, "--only", ",".join(names)]
         argv += ["--rounds", str(options.rounds), "--files", str(options.files), "--json", out]
         print(f"as {options.as_user}\n", flush=True)
+        argv += ["--library", options.library] if options.library else []
         subprocess.run([*argv, *(["--smoke"] if options.smoke else [])], check=True, cwd=place)
         with open(out, encoding="utf-8") as file:
             return json.load(file)["runs"][0]["answers"]
@@ -149,6 +156,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ringfence-bench-tools-") as shared:
         os.chmod(shared, 0o755)
         binary = shutil.copy(options.ringfence, os.path.join(shared, "ringfence"))
+        if options.library:
+            options.library = shutil.copy(options.library, os.path.join(shared, "timed"))
         tools, compiler = build(shared)
         result = {"version": 1, "machine": machine(binary, compiler, options.rounds), "runs": []}
         try:

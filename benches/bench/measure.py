@@ -5,12 +5,15 @@ for everybody. Every launch has a deadline; what the driver started is ended by 
 """
 
 import os
+import random
 import signal
 import statistics
+import subprocess
 import sys
 import time
 
 DEADLINE_S = 120
+SETTLE_S = 0.01
 
 
 class Broken(Exception):
@@ -23,6 +26,7 @@ class Bench:
     def __init__(self, ringfence, project, tools, rounds, smoke, files):
         self.ringfence, self.project, self.tools = ringfence, project, tools
         self.rounds, self.smoke, self.files = rounds, smoke, files
+        self.library = None
 
     def few(self, usual, least=2):
         """Rounds of something slow: a share of the rounds asked for, and two in a smoke run."""
@@ -102,14 +106,35 @@ def output(argv, good=(0,)):
     return said.decode(), gone
 
 
+class Program:
+    """A program that runs already, and says for each line it reads how long a session took."""
+
+    def __init__(self, path):
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        said = self.process.stdout.readline().strip()
+        if not said.isdigit():
+            raise Broken(f"the program that runs already said {said!r}")
+        return int(said)
+
+
 def interleaved(rows, rounds, one):
-    """Samples per name, one of each in every round, after one unmeasured round."""
+    """Samples per name, one of each in every round and in another order, after one unmeasured round.
+
+    What stands for a command line may also be something that measures itself.
+    """
+    measured = lambda row: row() if callable(row) else one(row)
     samples = {name: [] for name, _ in rows}
-    for _, argv in rows:
-        one(argv)
+    for _, row in rows:
+        measured(row)
     for _ in range(rounds):
-        for name, argv in rows:
-            samples[name].append(one(argv))
+        for name, row in random.sample(rows, len(rows)):
+            # What the kernel still takes down of the one before is no part of this one.
+            time.sleep(SETTLE_S)
+            samples[name].append(measured(row))
     return samples
 
 

@@ -28,9 +28,9 @@ def scenario(bench):
     rows, broken = usable(rows)
     left_out = [f"{name} is not installed" for name in absent] + [f"{name} cannot run here" for name in broken]
     note = "; ".join(left_out)
-    yield measure.table(
-        "startup", "Start-up, one at a time, warm", "µs", measure.interleaved(rows, bench.few(bench.rounds), measure.once), note=note
-    )
+    running = [("ringfence, from a program that runs", measure.Program(bench.library))] if bench.library else []
+    samples = measure.interleaved([*rows, *running], bench.few(bench.rounds), measure.once)
+    yield measure.table("startup", "Start-up, one at a time, warm", "µs", samples, note=note)
     short = [(name, argv) for name, argv in rows if name in ("bare", "ringfence", "ringfence, landlock engine", "bubblewrap", "firejail")]
     yield measure.table(
         "startup-cold", "Start-up, the binaries not in the page cache", "µs", measure.interleaved(short, bench.few(60), cold)
