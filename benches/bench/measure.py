@@ -13,7 +13,6 @@ import sys
 import time
 
 DEADLINE_S = 120
-SETTLE_S = 0.01
 
 
 class Broken(Exception):
@@ -132,8 +131,6 @@ def interleaved(rows, rounds, one):
         measured(row)
     for _ in range(rounds):
         for name, row in random.sample(rows, len(rows)):
-            # What the kernel still takes down of the one before is no part of this one.
-            time.sleep(SETTLE_S)
             samples[name].append(measured(row))
     return samples
 

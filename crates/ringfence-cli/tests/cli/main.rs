@@ -30,6 +30,8 @@ mod place;
 mod plan;
 #[cfg(test)]
 mod report;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod repositories;
 #[cfg(target_os = "linux")]
 #[cfg(test)]

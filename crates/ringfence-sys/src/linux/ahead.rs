@@ -28,10 +28,10 @@ use super::stack::Stack;
 use super::subject::Subject;
 use super::wait::Child;
 
-/// What runs in the child: with what it was born with, and the orders that will come.
+/// What runs in the child, with the orders that will come.
 ///
 /// As with [`Body`](super::spawn::Body), its result is the child's exit status.
-pub type Errand<C, F, R> = fn(&Subject, &C, Orders<'_, F, R>) -> u8;
+pub type Errand<C, F, R> = fn(&Subject, Orders<'_, C, F, R>) -> u8;
 
 /// A child that waits for its orders.
 ///
@@ -40,14 +40,14 @@ pub type Errand<C, F, R> = fn(&Subject, &C, Orders<'_, F, R>) -> u8;
 #[must_use = "dropping it kills the child"]
 pub struct Ahead<C: 'static, F: 'static, R: 'static> {
     kept: ManuallyDrop<Kept<C, F>>,
-    post: NonNull<Post<F, R>>,
+    post: NonNull<Post<C, F, R>>,
 }
 
 /// What stays where it is until the child is done with it.
 #[derive(Debug)]
 struct Kept<C, F> {
     child: Child,
-    context: Box<C>,
+    context: Option<Box<C>>,
     first: Option<Box<F>>,
     /// By this the child knows that we are still there.
     _own: OwnedFd,
@@ -60,13 +60,14 @@ unsafe impl<C: Send + Sync, F: Send + Sync, R: Send> Send for Ahead<C, F, R> {}
 
 /// The orders, as the child sees them.
 #[derive(Debug)]
-pub struct Orders<'a, F, R> {
-    post: &'a Post<F, R>,
+pub struct Orders<'a, C, F, R> {
+    post: &'a Post<C, F, R>,
 }
 
 /// Lies on the child's stack, where both find it.
 #[derive(Debug)]
-struct Post<F, R> {
+struct Post<C, F, R> {
+    context: Letter<C>,
     first: Letter<F>,
     rest: Letter<R>,
     /// The starter, by the number of a pidfd.
@@ -81,7 +82,7 @@ struct Post<F, R> {
 
 const HERE: u32 = 1;
 
-impl<F, R> Post<F, R> {
+impl<C, F, R> Post<C, F, R> {
     /// Whether the starter is still there, for the child.
     fn is_attended(&self) -> bool {
         const NOW: Timespec = Timespec {
@@ -131,7 +132,14 @@ fn sleep_while(word: &AtomicU32, value: u32, flags: futex::Flags) {
     }
 }
 
-impl<F, R> Orders<'_, F, R> {
+impl<C, F, R> Orders<'_, C, F, R> {
+    /// Sleeps until it is there what the child can begin with. Whoever gave it goes on.
+    pub fn context(&self) -> &C {
+        let text = self.post.context.receive();
+        // SAFETY: the sender keeps the box, unchanged, until this process has left its memory.
+        unsafe { &*text }
+    }
+
     /// Sleeps until the first orders are there. Whoever gave them goes on.
     pub fn first(&self) -> &F {
         let text = self.post.first.receive();
@@ -149,9 +157,8 @@ impl<F, R> Orders<'_, F, R> {
 }
 
 /// The child's side of its birth.
-struct Birth<C, F: 'static, R: 'static> {
-    context: NonNull<C>,
-    post: NonNull<Post<F, R>>,
+struct Birth<C: 'static, F: 'static, R: 'static> {
+    post: NonNull<Post<C, F, R>>,
     errand: Errand<C, F, R>,
 }
 
@@ -161,28 +168,21 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
     /// # Errors
     ///
     /// The kernel's answer; no child exists then. [`Errno::NOSYS`] where there is no `clone3`.
-    pub fn start(
-        spawn: &Spawn<'_>,
-        context: Box<C>,
-        errand: Errand<C, F, R>,
-    ) -> Result<Self, Errno> {
+    pub fn start(spawn: &Spawn<'_>, errand: Errand<C, F, R>) -> Result<Self, Errno> {
         let stack = Stack::map()?;
         let own = pidfd_open(getpid(), PidfdFlags::empty())?;
         let post = Post {
             starter: own.as_raw_fd(),
             placed: AtomicU32::new(0),
             processors: Processors::ours()?,
+            context: Letter::new(),
             first: Letter::new(),
             rest: Letter::new(),
             here: AtomicU32::new(HERE),
         };
         let (post, below) = stack.lay(stack.top(), post)?;
         let post = NonNull::new(post).ok_or(Errno::FAULT)?;
-        let birth = Birth {
-            context: NonNull::from(&*context),
-            post,
-            errand,
-        };
+        let birth = Birth { post, errand };
         let (birth, below) = stack.lay(below, birth)?;
         // SAFETY: a live value of that type was laid there just now, and nobody else knows of it.
         let launch = Launch::new(unsafe { &mut *birth }, begin);
@@ -193,7 +193,7 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let ahead = Self {
             kept: ManuallyDrop::new(Kept {
                 child,
-                context,
+                context: None,
                 first: None,
                 _own: own,
                 _stack: stack,
@@ -216,9 +216,17 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
     }
 
-    /// What the child was born with.
-    pub fn context(&self) -> &C {
-        &self.kept.context
+    /// What the child can begin with, if it has that.
+    pub fn context(&self) -> Option<&C> {
+        self.kept.context.as_deref()
+    }
+
+    /// Gives it what it can begin with, and goes on. Only the first time counts.
+    pub fn begin(&mut self, context: Box<C>) {
+        if self.kept.context.is_none() {
+            let text = ptr::from_ref(&**self.kept.context.insert(context));
+            self.post().context.send(text.cast_mut());
+        }
     }
 
     /// Gives the first orders, and goes on. Only the first time counts.
@@ -241,7 +249,7 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         (kept.child, kept.first)
     }
 
-    fn post(&self) -> &Post<F, R> {
+    fn post(&self) -> &Post<C, F, R> {
         // SAFETY: it lies on the stack, which is ours until the end, and is never written but by
         // atomics.
         unsafe { self.post.as_ref() }
@@ -276,9 +284,7 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
     if post.processors.take_back().is_err() {
         return NOT_BEGUN;
     }
-    // SAFETY: the starter keeps the box, unchanged, until this process has left its memory.
-    let context = unsafe { birth.context.as_ref() };
-    (birth.errand)(subject, context, Orders { post })
+    (birth.errand)(subject, Orders { post })
 }
 
 #[cfg(test)]
@@ -297,17 +303,20 @@ mod tests {
         Spawn::new(Memory::Shared).namespaces(Namespaces::empty())
     }
 
-    /// Adds up what it was born with and what it is given, and says so.
-    fn adds(_subject: &Subject, born: &[u8; 16], mut orders: Orders<'_, u8, u8>) -> u8 {
+    /// Adds up what it is given, and says so.
+    fn adds(_subject: &Subject, mut orders: Orders<'_, u8, u8, u8>) -> u8 {
+        let begun = *orders.context();
         let first = *orders.first();
         let rest = orders.rest();
         *rest += first;
-        *rest + born[0]
+        *rest + begun
     }
 
     #[test]
     fn orders_reach_the_child_in_turn() {
-        let mut ahead = Ahead::start(&shared(), Box::new([1; 16]), adds).unwrap();
+        let mut ahead = Ahead::start(&shared(), adds).unwrap();
+        ahead.begin(Box::new(1));
+        assert_eq!(ahead.context(), Some(&1));
         ahead.order(Box::new(2));
         let mut rest = 4;
         let (child, first) = ahead.finish(&mut rest);
@@ -320,9 +329,10 @@ mod tests {
     fn a_child_that_is_given_nothing_goes_with_its_starter() {
         for ordered in [false, true] {
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-            let mut ahead = Ahead::start(&shared(), Box::new([1; 16]), adds).unwrap();
+            let mut ahead = Ahead::start(&shared(), adds).unwrap();
             let pid = ahead.kept.child.pid();
             if ordered {
+                ahead.begin(Box::new(1));
                 ahead.order(Box::new(2));
             }
             drop(ahead);
@@ -335,7 +345,7 @@ mod tests {
     }
 
     /// Writes where it is told, parts with the table of descriptors, and closes all of its own.
-    fn parts(subject: &Subject, _: &[u8; 16], mut orders: Orders<'_, (), RawFd>) -> u8 {
+    fn parts(subject: &Subject, mut orders: Orders<'_, (), (), RawFd>) -> u8 {
         orders.first();
         let number = *orders.rest();
         let parted = descriptors::part(subject);
@@ -346,7 +356,7 @@ mod tests {
 
     #[test]
     fn descriptors_opened_after_the_birth_are_the_childs_too() {
-        let mut ahead = Ahead::start(&shared(), Box::new([0; 16]), parts).unwrap();
+        let mut ahead = Ahead::start(&shared(), parts).unwrap();
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         ahead.order(Box::new(()));
         let (child, _) = ahead.finish(&mut theirs.as_raw_fd());
@@ -359,7 +369,7 @@ mod tests {
     }
 
     /// Says where it may run.
-    fn looks_around(_subject: &Subject, _: &[u8; 16], mut orders: Orders<'_, (), CpuSet>) -> u8 {
+    fn looks_around(_subject: &Subject, mut orders: Orders<'_, (), (), CpuSet>) -> u8 {
         match sched_getaffinity(None) {
             Ok(processors) => *orders.rest() = processors,
             Err(_) => return 1,
@@ -375,7 +385,7 @@ mod tests {
         for processors in [whole, one] {
             // Of this thread only.
             sched_setaffinity(None, &processors).unwrap();
-            let ahead = Ahead::start(&shared(), Box::new([0; 16]), looks_around).unwrap();
+            let ahead = Ahead::start(&shared(), looks_around).unwrap();
             let mut seen = CpuSet::new();
             let (child, _) = ahead.finish(&mut seen);
             assert_eq!(child.wait(), Ok(Ended::Exited(0)));
@@ -387,7 +397,8 @@ mod tests {
     fn many_are_born_and_let_go() {
         // Letters and deaths that cross each other.
         for round in 0_u8..200 {
-            let mut ahead = Ahead::start(&shared(), Box::new([0; 16]), adds).unwrap();
+            let mut ahead = Ahead::start(&shared(), adds).unwrap();
+            ahead.begin(Box::new(0));
             if round % 3 > 0 {
                 ahead.order(Box::new(round / 2));
             }

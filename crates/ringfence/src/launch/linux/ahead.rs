@@ -75,12 +75,13 @@ impl Ahead {
     #[doc(hidden)]
     pub fn begin_anyway() -> io::Result<Self> {
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
-        let common = Common {
+        let mut process = ahead::Ahead::start(&spawn, live)?;
+        // Laid out while it makes its namespaces.
+        process.begin(Box::new(Common {
             user: IdMap::same(geteuid().as_raw()),
             group: IdMap::same(getegid().as_raw()),
             root: root::lay_out_common()?,
-        };
-        let process = ahead::Ahead::start(&spawn, Box::new(common), live)?;
+        }));
         Ok(Self { process })
     }
 
@@ -108,8 +109,8 @@ impl Ahead {
     }
 
     /// What it has built.
-    pub(super) fn root(&self) -> &RootBuild {
-        &self.process.context().root
+    pub(super) fn root(&self) -> Option<&RootBuild> {
+        self.process.context().map(|common| &common.root)
     }
 
     /// Whether a step belongs to its first orders.
@@ -142,8 +143,8 @@ struct Common {
 }
 
 /// The life of the process until it is its own program.
-fn live(subject: &Subject, common: &Common, mut orders: Orders<'_, First, Unborn>) -> u8 {
-    let made = make(subject, common);
+fn live(subject: &Subject, mut orders: Orders<'_, Common, First, Unborn>) -> u8 {
+    let made = make(subject, &orders);
     let First { acts, voice } = orders.first();
     if let Err((step, errno)) = made {
         return voice.fail(step, 0, errno);
@@ -157,9 +158,13 @@ fn live(subject: &Subject, common: &Common, mut orders: Orders<'_, First, Unborn
 }
 
 /// Makes and does what every session of this engine has.
-fn make(subject: &Subject, common: &Common) -> Result<(), (Step, Errno)> {
+fn make(
+    subject: &Subject,
+    orders: &Orders<'_, Common, First, Unborn>,
+) -> Result<(), (Step, Errno)> {
     let at = |step: Step| move |errno: Errno| (step, errno);
     namespaces::unshare(subject, AFTERWARDS).map_err(at(Step::Namespaces))?;
+    let common = orders.context();
     keyring::join_new_session(subject).map_err(at(Step::Keyring))?;
     let proc_dir = ProcDir::open().map_err(at(Step::Ids))?;
     map_ids(subject, &proc_dir, common.user, common.group).map_err(at(Step::Ids))?;

@@ -64,13 +64,11 @@ impl Running {
         registry.clean_quickly();
     }
 
-    /// Removes what killed supervisors have left, where the session itself was too short to be
-    /// written down.
-    pub(super) fn clean_others(&mut self) {
-        let pending = self.held.pending.take();
+    /// Removes what killed supervisors have left. A session may be too short to be written down.
+    pub(super) fn clean_others(&self) {
         // Where there is no directory, nobody has left anything.
-        if let Some((path, _)) = pending
-            && let Ok(registry) = Registry::existing(&path)
+        if let Some((path, _)) = &self.held.pending
+            && let Ok(registry) = Registry::existing(path)
         {
             registry.clean_quickly();
         }

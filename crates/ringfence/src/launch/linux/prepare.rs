@@ -300,7 +300,7 @@ impl Gathered {
             Act::Cgroup => self.group = Some(self.new_group()?),
             Act::Limits { bounds } => self.limits(bounds)?,
             other => {
-                let common = self.ahead.as_ref().map(Ahead::root);
+                let common = self.ahead.as_ref().and_then(Ahead::root);
                 if let Some(mut ready) = ready(other, &self.texts, &self.granted, common)? {
                     self.complete(&mut ready, other)?;
                     self.acts.push((step, ready));

@@ -276,6 +276,8 @@ impl Running {
         beside: &mut dyn Beside,
         observer: &mut dyn Observer,
     ) -> io::Result<Report> {
+        // While the command is on its way: at its end somebody waits.
+        self.clean_others();
         let cause = self.until_command_ends(signals, beside, observer)?;
         if self.linger == Linger::No {
             // Whoever lets go of a session's mounts last waits until the kernel has taken all of
@@ -290,7 +292,6 @@ impl Running {
             self.linger_on(signals, beside, observer)?;
             self.tell(observer);
         }
-        self.clean_others();
         if let Some(broker) = &self.broker {
             self.denials = broker.denials();
         }
