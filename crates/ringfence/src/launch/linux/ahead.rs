@@ -14,6 +14,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringfence_core::plan::{Act, Engine, NetworkNamespace, Plan, Step};
 use ringfence_sys::ahead::{self, Orders};
@@ -29,6 +30,7 @@ use super::helper::{self, Help};
 use super::init::{self, Unborn, Voice, live_on};
 use super::root::{self, RootBuild};
 use super::shares;
+use super::wire;
 use crate::launch::Testing;
 
 /// A first process that waits for its orders. Dropping it ends it.
@@ -37,6 +39,7 @@ use crate::launch::Testing;
 #[derive(Debug)]
 pub struct Ahead {
     process: ahead::Ahead<Common, First, Unborn>,
+    pub(super) begun: Duration,
 }
 
 /// What the process is told first: everything up to the new root.
@@ -74,6 +77,7 @@ impl Ahead {
     /// The kernel's answer.
     #[doc(hidden)]
     pub fn begin_anyway() -> io::Result<Self> {
+        let begun = wire::now();
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
         let mut process = ahead::Ahead::start(&spawn, live)?;
         // Laid out while it makes its namespaces.
@@ -82,7 +86,7 @@ impl Ahead {
             group: IdMap::same(getegid().as_raw()),
             root: root::lay_out_common()?,
         }));
-        Ok(Self { process })
+        Ok(Self { process, begun })
     }
 
     /// Whether it has become what a plan wants.
@@ -145,11 +149,12 @@ struct Common {
 /// The life of the process until it is its own program.
 fn live(subject: &Subject, mut orders: Orders<'_, Common, First, Unborn>) -> u8 {
     let made = make(subject, &orders);
+    let made_at = wire::now();
     let First { acts, voice } = orders.first();
     if let Err((step, errno)) = made {
         return voice.fail(step, 0, errno);
     }
-    voice.mark(Step::Namespaces);
+    voice.mark_at(Step::Namespaces, made_at);
     let none = Default::default();
     match init::carry_out(subject, voice, acts, none, &mut Help::Ahead) {
         Ok(()) => live_on(subject, orders.rest()),

@@ -12,6 +12,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringfence_core::plan::Step;
 use ringfence_sys::exec::StringArray;
@@ -64,9 +65,17 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn mark(&self, step: Step) {
+    /// Says that a step is done now.
+    fn mark(&self, step: Step) {
+        if self.timeline.is_some() {
+            self.mark_at(step, wire::now());
+        }
+    }
+
+    /// Says when a step was done.
+    pub(super) fn mark_at(&self, step: Step, done: Duration) {
         if let Some(timeline) = &self.timeline {
-            wire::send_mark(timeline.as_fd(), step);
+            wire::send_mark(timeline.as_fd(), step, done);
         }
     }
 

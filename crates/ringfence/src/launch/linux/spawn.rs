@@ -49,7 +49,10 @@ impl Prepared {
         if self.walking.is_some_and(|walk| !walk.finds_the_same()) {
             return Err(LaunchError::Changed);
         }
-        let asked = wire::now();
+        let asked = match &self.start {
+            Start::Own(_, Some(ahead)) => ahead.begun,
+            _ => wire::now(),
+        };
         let mut acts = Vec::new();
         let (child, inside, outside) = match self.start {
             Start::Own(mut unborn, Some(ahead)) => {

@@ -34,9 +34,9 @@ pub(super) fn now() -> Duration {
     )
 }
 
-/// Says that a step is done.
-pub(super) fn send_mark(pipe: BorrowedFd<'_>, step: Step) {
-    let nanoseconds = u64::try_from(now().as_nanos()).unwrap_or(u64::MAX);
+/// Says when a step was done.
+pub(super) fn send_mark(pipe: BorrowedFd<'_>, step: Step, done: Duration) {
+    let nanoseconds = u64::try_from(done.as_nanos()).unwrap_or(u64::MAX);
     let message = mark_bytes(number(step), nanoseconds);
     let _ = retry_on_intr(|| write(pipe, &message));
 }
