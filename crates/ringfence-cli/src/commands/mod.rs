@@ -15,6 +15,7 @@ pub(crate) mod judged;
 mod linger;
 mod log;
 mod man;
+mod preview;
 mod run;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod sessions;

@@ -15,7 +15,7 @@ use ringfence::launch::{
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
 use ringfence_core::origin::Layer;
-use ringfence_core::plan::{Feature, Gap, Plan, Tracking, compile};
+use ringfence_core::plan::{Feature, Gap, Plan, Tracking};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 
@@ -25,16 +25,14 @@ use super::fallback::{Choice, Fallback, is_unmade};
 use super::judged::Judged;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use super::linger;
-use super::{approve, host_facts, with_causes};
+use super::{approve, preview, with_causes};
 use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
-use crate::output::{answer, answer_json, complain, tell, visible};
+use crate::output::{complain, tell, visible};
 use crate::print::ending;
-use crate::print::plan::{self, Detail, gaps_by_reason};
-use crate::print::policy::ignored;
-use crate::print::verdict::shell_word;
+use crate::print::plan::gaps_by_reason;
 use crate::record::Record;
 
 /// How much of what is ignored is said before every run.
@@ -194,7 +192,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         }
     }
     if arguments.dry_run {
-        return preview(job, &policy);
+        return preview::answer(job, &policy).map(Ran::Nothing);
     }
     say_what_matters(&policy);
     let search = scene.surroundings.search(&scene.place);
@@ -233,39 +231,6 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             policy = ManuallyDrop::new(set()?.policy()?);
         }
     }
-}
-
-/// Says what would be done.
-fn preview(job: &Job<'_>, policy: &Policy) -> Result<Ran, Exit> {
-    let arguments = job.flags;
-    let choice = arguments.engine.engine;
-    // The plan that a launch would begin with, or the one of another host.
-    let (facts, plan) = if arguments.host_facts.is_some() {
-        let facts = host_facts(arguments.host_facts.as_ref())?;
-        let plan = compile(policy, &facts, choice);
-        (facts, plan)
-    } else {
-        let planned = Planned::new(policy, choice);
-        (planned.facts().clone(), planned.plan().clone())
-    };
-    let weaker = arguments.engine.weaker_than_required(&plan);
-    let written = if arguments.json {
-        answer_json(&plan::Record::new(policy, &plan, Some(job.command)))
-    } else {
-        let detail = Detail::from_count(arguments.verbose);
-        let mut out = format!("command  {}\n", command_line(job.command));
-        out.push_str(&plan::render(policy, &facts, &plan, detail));
-        ignored(&mut out, policy.ignored());
-        answer(&out)
-    };
-    if let Some(weaker) = weaker {
-        complain(&weaker, None);
-        return Err(Exit::Refused);
-    }
-    if written == Exit::Success && !plan.may_launch() {
-        return Err(Exit::Refused);
-    }
-    Ok(Ran::Nothing(written))
 }
 
 /// Why a launch did not come to anything. What stands in the way was said.
@@ -594,9 +559,4 @@ fn explain_refusal(error: &LaunchError) -> Exit {
         LaunchError::NotFound { .. } => Exit::NotFound,
         _ => Exit::Refused,
     }
-}
-
-fn command_line(words: &[OsString]) -> String {
-    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
-    words.join(" ")
 }

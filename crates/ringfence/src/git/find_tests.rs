@@ -1,3 +1,4 @@
+use super::walking::WORTH_A_THREAD;
 use super::*;
 use std::os::unix::fs::symlink;
 

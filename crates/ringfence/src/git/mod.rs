@@ -13,11 +13,10 @@ mod cache;
 mod inner;
 pub(crate) mod reading;
 pub(crate) mod scan;
+mod walking;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 
 use ringfence_core::git::config::{self, Obeyed, Variable};
 use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
@@ -26,19 +25,16 @@ use ringfence_core::policy::{Found, Seen};
 use ringfence_core::settings::GitLevel;
 
 use crate::lookout::Lookout;
-use cache::{Memory, Tree};
 use inner::{MOST_INNER, is_git_directory, modules, names_in};
-use scan::{Changed, Place, What};
+use scan::{Place, What};
+use walking::{Remembered, tree};
+pub use walking::{Walking, find, find_then, presume};
 
 /// Variables that lead git to a repository, whatever directory it is started in.
 pub const VARIABLES: [&str; 2] = ["GIT_COMMON_DIR", "GIT_DIR"];
 
 /// Files that one configuration may include, all in all.
 const MOST_INCLUDES: usize = 32;
-/// From this many repositories on they are read beside the walk.
-const WORTH_A_THREAD: usize = 16;
-/// Trees below this size are walked faster than their memory is read.
-const WORTH_REMEMBERING: usize = 64;
 
 /// Where to look.
 #[derive(Clone, Debug)]
@@ -87,115 +83,6 @@ pub struct Unsearchable {
     pub why: String,
 }
 
-/// Finds repositories.
-///
-/// # Errors
-///
-/// If the tree is too large to be walked whole, or its root cannot be listed.
-pub fn find(
-    search: &Search,
-    reach: Reach,
-    lookout: &Lookout,
-) -> Result<Vec<Repository>, Unsearchable> {
-    find_then(search, reach, lookout, |found| found)
-}
-
-/// Finds repositories and makes something of them.
-///
-/// Where a large tree is remembered, `make` is given what was there the last time while the tree is
-/// still walked. If the walk then finds anything else, what was made is dropped and made once more:
-/// nothing that is returned was made of anything but what is there.
-///
-/// # Errors
-///
-/// As [`find`].
-pub fn find_then<T>(
-    search: &Search,
-    reach: Reach,
-    lookout: &Lookout,
-    mut make: impl FnMut(Vec<Repository>) -> T,
-) -> Result<T, Unsearchable> {
-    let seen_before = lookout.memory();
-    let (found, walking) = presume(search, reach, lookout)?;
-    let made = make(found);
-    if walking.is_none_or(Walking::finds_the_same) {
-        return Ok(made);
-    }
-    drop(made);
-    lookout.restore(seen_before);
-    let finder = Finder::new(search, reach, lookout);
-    finder.walked(Remembered::of(search)).map(make)
-}
-
-/// Finds repositories; where a large tree is remembered, those that were there the last time, while
-/// the tree is still walked.
-///
-/// Nothing may come of them before [`Walking::finds_the_same`] has said so.
-///
-/// # Errors
-///
-/// As [`find`].
-pub fn presume(
-    search: &Search,
-    reach: Reach,
-    lookout: &Lookout,
-) -> Result<(Vec<Repository>, Option<Walking>), Unsearchable> {
-    let finder = Finder::new(search, reach, lookout);
-    if reach == Reach::Own {
-        return Ok((finder.outermost(), None));
-    }
-    let remembered = Remembered::of(search);
-    let presumed = remembered.tree.as_ref().map(scan::presumed);
-    let presumed = presumed.unwrap_or_default();
-    if presumed.len() < WORTH_A_THREAD {
-        return Ok((finder.walked(remembered)?, None));
-    }
-    let owned = search.clone();
-    #[cfg(target_os = "linux")]
-    let ours = ringfence_sys::processors::Processors::ours();
-    let walk = move || {
-        #[cfg(target_os = "linux")]
-        if let Ok(ours) = ours {
-            // It was only put elsewhere to begin; a walk that stays there is as good.
-            let _ = ours.take_back();
-        }
-        tree(&owned, remembered).map(|(places, _)| places)
-    };
-    let Ok(walk) = std::thread::Builder::new().spawn(walk) else {
-        return Ok((finder.walked(Remembered::of(search))?, None));
-    };
-    #[cfg(target_os = "linux")]
-    ringfence_sys::processors::leave_this_one(&walk);
-    let mut found = finder.outermost();
-    finder.all_within(&presumed, &mut found);
-    Ok((found, Some(Walking { walk, presumed })))
-}
-
-/// A walk that goes on while something is made of what was there the last time.
-#[derive(Debug)]
-#[must_use = "what was presumed holds only if the walk finds the same"]
-pub struct Walking {
-    walk: JoinHandle<Result<Vec<Place>, Unsearchable>>,
-    presumed: Vec<Place>,
-}
-
-impl Walking {
-    /// Waits until the walk has ended. `false` if it has found anything else, or could not look
-    /// everywhere: then all of it has to be found once more.
-    pub fn finds_the_same(self) -> bool {
-        match self.walk.join() {
-            Ok(Ok(places)) => are_same(&places, &self.presumed),
-            Ok(Err(_)) | Err(_) => false,
-        }
-    }
-}
-
-fn are_same(a: &[Place], b: &[Place]) -> bool {
-    // A directory is in neither twice.
-    let all: HashSet<&Place> = a.iter().collect();
-    a.len() == b.len() && b.iter().all(|place| all.contains(place))
-}
-
 /// Repositories that are in a tree now, by their entries: for comparing with a later look.
 ///
 /// # Errors
@@ -233,41 +120,6 @@ pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shap
 }
 
 /// What is remembered of a project.
-struct Remembered {
-    memory: Option<Memory>,
-    tree: Option<Tree>,
-}
-
-impl Remembered {
-    fn of(search: &Search) -> Self {
-        let memory = search.state.as_deref().map(Memory::new);
-        let tree = memory.as_ref();
-        Self {
-            tree: tree.and_then(|memory| memory.recall(&search.project)),
-            memory,
-        }
-    }
-}
-
-/// The directories of the project in which something was found, and all of them.
-fn tree(search: &Search, remembered: Remembered) -> Result<(Vec<Place>, Tree), Unsearchable> {
-    let project = &search.project;
-    let Remembered { memory, tree } = remembered;
-    let (known, remembered) = (tree.as_ref().map_or(0, |tree| tree.nodes.len()), tree);
-    let (places, Changed(listed), tree) =
-        scan::walk(project, remembered).map_err(|why| Unsearchable {
-            project: project.clone(),
-            why: why.to_string(),
-        })?;
-    // Writing it all again for a handful of changes would cost more than listing those again.
-    let worth = tree.nodes.len() >= WORTH_REMEMBERING
-        && (known == 0 || listed > WORTH_REMEMBERING + known / 50);
-    if let Some(memory) = memory.filter(|_| worth) {
-        memory.keep(project, &tree);
-    }
-    Ok((places, tree))
-}
-
 struct Finder<'a> {
     search: &'a Search,
     lookout: &'a Lookout,
