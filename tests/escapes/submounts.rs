@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use ringfence_testkit::{Done, Who, World, binaries, for_each_user, is_root, not_run};
+use ringfence_testkit::{Done, Hands, Who, World, binaries, for_each_user, is_root, not_run};
 
 /// What a test of mounts runs inside a mount namespace of its own, so that nothing of the machine
 /// is mounted over: a small file system below what is outside, and one below the project.
@@ -97,5 +97,44 @@ fn no_mount_crosses_over() {
         let done = in_own_mounts(world, &script);
         // The control sees its mount; the session sees neither the mount nor what is in it.
         assert_eq!(done.lines, ["1", "0"], "{}", done.stderr);
+    });
+}
+
+/// What was begun before the host mounted or unmounted something is not what the policy is about.
+#[test]
+fn a_root_that_was_begun_with_other_mounts_is_not_used() {
+    if !is_root() {
+        not_run("root, to mount something below the world");
+        return;
+    }
+    for_each_user(binaries!(), |world| {
+        fs::create_dir(world.outside("mounted")).unwrap();
+        world.own();
+        let marker = world.project("marker");
+        for (before, meanwhile, status) in [
+            ("true", "true", 0),
+            ("true", "mount -t tmpfs none \"$1\"", 125),
+            ("mount -t tmpfs none \"$1\"", "umount \"$1\"", 125),
+        ] {
+            let _ = fs::remove_file(&marker);
+            let mut setup = world.setup().by(Hands::Ahead);
+            setup.pause = 2000;
+            // The first process is born after somebody began to listen for changes.
+            let script = format!(
+                "set -- '{outside}'; {before}
+                 $AS '{confine}' '{setup}' touch '{marker}' &
+                 until [ -s /proc/$!/task/$!/children ]; do sleep 0.01; done
+                 {meanwhile}; wait $!",
+                outside = world.outside("mounted").display(),
+                confine = world.path("bin/confine").display(),
+                setup = setup.to_argument().display(),
+                marker = marker.display(),
+            );
+            let done = in_own_mounts(world, &script);
+            done.assert_status(status);
+            let changed = done.stderr.contains("have changed meanwhile");
+            assert_eq!(changed, status == 125, "{}", done.stderr);
+            assert_eq!(marker.exists(), status == 0, "{meanwhile}");
+        }
     });
 }

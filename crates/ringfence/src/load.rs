@@ -320,8 +320,14 @@ impl Loaded {
         let presumed = git::presume(&search, reach, lookout);
         let (repositories, walking) =
             presumed.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
-        let policy = self.made_of(repositories, place, lookout)?;
-        Ok((policy, walking))
+        match self.made_of(repositories, place, lookout) {
+            Ok(policy) => Ok((policy, walking)),
+            // It may be a mistake only with what is not there any more.
+            Err(_) if walking.is_some() => {
+                self.resolve(place, lookout).map(|policy| (policy, None))
+            }
+            Err(mistakes) => Err(mistakes),
+        }
     }
 
     /// Where to look for repositories, and how far, if the settings can be carried out at all.

@@ -161,6 +161,9 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     #[cfg(target_os = "linux")]
     let mut walking = None;
     let (scene, policy) = if arguments.request.is_used() {
+        // Somebody is asked, which takes a while: it would be out of date.
+        #[cfg(target_os = "linux")]
+        drop(job.ahead.and_then(RefCell::take));
         let settled = approve::settle(scene, &set, job, &arguments.request, record.journal());
         let (scene, policy, approved) = settled.inspect_err(|_| {
             record.because("the command asks for more than it may");
@@ -207,10 +210,13 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             walking: walking.take(),
             ..Given::default()
         };
-        let presumed = given.is_presumed();
+        let mut outdated = given.is_presumed();
         let unmade = match launch(wanted, &search, job, record, given) {
             Ok(report) => return Ok(Ran::Command(report)),
-            Err(Stopped::Changed) => None,
+            Err(Stopped::Changed) => {
+                outdated = true;
+                None
+            }
             Err(Stopped::Refused(exit)) => return Err(exit),
             Err(Stopped::Unmade(why)) => Some(why),
         };
@@ -226,8 +232,8 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
                 Choice::Without(policy) => bare = Some(policy),
             }
         }
-        if presumed {
-            // The walk that it hung on has gone: made once more, of what is there.
+        if outdated {
+            // Made once more, of what is there: the walk that it hung on has gone.
             policy = ManuallyDrop::new(set()?.policy()?);
         }
     }
@@ -428,7 +434,17 @@ fn session(
     let before = wanted.then(|| Before::look(search));
     let mut front = Front::new(job.terminal, shown)?;
     given.streams = front.streams();
-    let mut prepared = ringfence::launch::prepare_with(policy, plan, &command, asked, given)?;
+    let presumed = given.is_presumed();
+    let prepared = ringfence::launch::prepare_with(policy, plan, &command, asked, given);
+    // What was presumed and is not there is no reason to refuse anything.
+    let refused_as = |error| {
+        if presumed {
+            LaunchError::Changed
+        } else {
+            error
+        }
+    };
+    let mut prepared = prepared.map_err(refused_as)?;
     if let Some(decider) = &record.approved.decider {
         prepared = prepared.asking(std::sync::Arc::clone(decider));
     }

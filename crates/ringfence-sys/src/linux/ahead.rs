@@ -33,11 +33,17 @@ use super::wait::Child;
 /// As with [`Body`](super::spawn::Body), its result is the child's exit status.
 pub type Errand<C, F, R> = fn(&Subject, Orders<'_, C, F, R>) -> u8;
 
+/// How long a child that nothing is wanted of may take to go.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
 /// A child that waits for its orders.
 ///
-/// Dropped before it has all of them, the child is killed, and reaped.
+/// Dropped before it has all of them, the child ends, and is reaped.
 #[derive(Debug)]
-#[must_use = "dropping it kills the child"]
+#[must_use = "dropping it ends the child"]
 pub struct Ahead<C: 'static, F: 'static, R: 'static> {
     kept: ManuallyDrop<Kept<C, F>>,
     post: NonNull<Post<C, F, R>>,
@@ -72,7 +78,7 @@ struct Post<C, F, R> {
     rest: Letter<R>,
     /// The starter, by the number of a pidfd.
     starter: RawFd,
-    /// Not zero once the child may run wherever it wants.
+    /// Zero until somebody has tried to put the child elsewhere; then [`MOVED`] or [`LEFT`].
     placed: AtomicU32,
     /// The processors that both may run on.
     processors: Processors,
@@ -81,6 +87,8 @@ struct Post<C, F, R> {
 }
 
 const HERE: u32 = 1;
+const LEFT: u32 = 1;
+const MOVED: u32 = 2;
 
 impl<C, F, R> Post<C, F, R> {
     /// Whether the starter is still there, for the child.
@@ -118,6 +126,14 @@ impl<T> Letter<T> {
         let _woken = futex::wake(&self.arrived, futex::Flags::PRIVATE, 1);
     }
 
+    /// Says that there will be none, if there was none.
+    fn refuse(&self) {
+        if self.arrived.load(Ordering::Relaxed) == 0 {
+            self.send(ptr::null_mut());
+        }
+    }
+
+    /// Null if there will be none.
     fn receive(&self) -> *mut T {
         sleep_while(&self.arrived, 0, futex::Flags::PRIVATE);
         self.text.load(Ordering::Relaxed)
@@ -134,25 +150,28 @@ fn sleep_while(word: &AtomicU32, value: u32, flags: futex::Flags) {
 
 impl<C, F, R> Orders<'_, C, F, R> {
     /// Sleeps until it is there what the child can begin with. Whoever gave it goes on.
-    pub fn context(&self) -> &C {
+    ///
+    /// `None`, here and below, if nothing is wanted of the child any more: it has to go, and to close
+    /// what it has opened, since the table of descriptors is not its own.
+    pub fn context(&self) -> Option<&C> {
         let text = self.post.context.receive();
         // SAFETY: the sender keeps the box, unchanged, until this process has left its memory.
-        unsafe { &*text }
+        unsafe { text.as_ref() }
     }
 
     /// Sleeps until the first orders are there. Whoever gave them goes on.
-    pub fn first(&self) -> &F {
+    pub fn first(&self) -> Option<&F> {
         let text = self.post.first.receive();
         // SAFETY: the sender keeps the box, unchanged, until this process has left its memory.
-        unsafe { &*text }
+        unsafe { text.as_ref() }
     }
 
     /// Sleeps until the rest is there. Whoever gave it sleeps from then on.
-    pub fn rest(&mut self) -> &mut R {
+    pub fn rest(&mut self) -> Option<&mut R> {
         let text = self.post.rest.receive();
         // SAFETY: the sender's own exclusive reference, which it does not use until this process
         // has left its memory; and it can be had once at a time, since `self` is borrowed.
-        unsafe { &mut *text }
+        unsafe { text.as_mut() }
     }
 }
 
@@ -209,10 +228,11 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
     fn place_elsewhere(&self) {
         let post = self.post();
         // With nowhere else to go, it waits for its turn.
-        if let Some(others) = processors::others() {
-            let _placed = sched_setaffinity(Some(self.kept.child.pid()), &others);
-        }
-        post.placed.store(1, Ordering::Release);
+        let child = self.kept.child.pid();
+        let moved = processors::others()
+            .is_some_and(|others| sched_setaffinity(Some(child), &others).is_ok());
+        let placed = if moved { MOVED } else { LEFT };
+        post.placed.store(placed, Ordering::Release);
         let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
     }
 
@@ -248,6 +268,16 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let kept = unsafe { ManuallyDrop::take(&mut this.kept) };
         (kept.child, kept.first)
     }
+}
+
+impl<C, F, R> Ahead<C, F, R> {
+    /// Has nothing for it to do any more. It goes while we go on; dropping this waits for it.
+    pub fn dismiss(&self) {
+        let post = self.post();
+        post.context.refuse();
+        post.first.refuse();
+        post.rest.refuse();
+    }
 
     fn post(&self) -> &Post<C, F, R> {
         // SAFETY: it lies on the stack, which is ours until the end, and is never written but by
@@ -258,7 +288,11 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
 
 impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     fn drop(&mut self) {
+        self.dismiss();
         let child = &self.kept.child;
+        // It goes by itself, with everything it has opened, unless something holds it up.
+        let mut watched = [PollFd::new(child, PollFlags::IN)];
+        while poll(&mut watched, Some(&PATIENCE)) == Err(Errno::INTR) {}
         let ended = child.signal(Signal::KILL).and_then(|()| child.wait());
         // Unless it is known to be gone, all of it is left to the child for ever.
         if ended.is_ok() {
@@ -281,7 +315,8 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
         return NOT_BEGUN;
     }
     sleep_while(&post.placed, 0, futex::Flags::PRIVATE);
-    if post.processors.take_back().is_err() {
+    // Who may not do the one may not do the other either.
+    if post.placed.load(Ordering::Relaxed) == MOVED && post.processors.take_back().is_err() {
         return NOT_BEGUN;
     }
     (birth.errand)(subject, Orders { post })
@@ -305,12 +340,19 @@ mod tests {
 
     /// Adds up what it is given, and says so.
     fn adds(_subject: &Subject, mut orders: Orders<'_, u8, u8, u8>) -> u8 {
-        let begun = *orders.context();
-        let first = *orders.first();
-        let rest = orders.rest();
+        let all = (orders.context().copied(), orders.first().copied());
+        let ((Some(begun), Some(first)), Some(rest)) = (all, orders.rest()) else {
+            return UNWANTED;
+        };
         *rest += first;
         *rest + begun
     }
+
+    const UNWANTED: u8 = 99;
+    const LONG: Timespec = Timespec {
+        tv_sec: 20,
+        tv_nsec: 0,
+    };
 
     #[test]
     fn orders_reach_the_child_in_turn() {
@@ -347,7 +389,9 @@ mod tests {
     /// Writes where it is told, parts with the table of descriptors, and closes all of its own.
     fn parts(subject: &Subject, mut orders: Orders<'_, (), (), RawFd>) -> u8 {
         orders.first();
-        let number = *orders.rest();
+        let Some(number) = orders.rest().copied() else {
+            return 1;
+        };
         let parted = descriptors::part(subject);
         let written = write(descriptors::own(subject, number), b"x");
         let closed = descriptors::close_from(subject, 0);
@@ -371,10 +415,12 @@ mod tests {
     /// Says where it may run.
     fn looks_around(_subject: &Subject, mut orders: Orders<'_, (), (), CpuSet>) -> u8 {
         match sched_getaffinity(None) {
-            Ok(processors) => *orders.rest() = processors,
-            Err(_) => return 1,
+            Ok(processors) => orders.rest().map_or(1, |seen| {
+                *seen = processors;
+                0
+            }),
+            Err(_) => 1,
         }
-        0
     }
 
     #[test]
@@ -390,6 +436,28 @@ mod tests {
             let (child, _) = ahead.finish(&mut seen);
             assert_eq!(child.wait(), Ok(Ended::Exited(0)));
             assert_eq!(seen, processors);
+        }
+    }
+
+    /// Has a copy of a descriptor open while it waits.
+    fn holds(_subject: &Subject, mut orders: Orders<'_, u32, (), ()>) -> u8 {
+        let copy = orders.context().map(|number| descriptors::copy_of(*number));
+        let wanted = orders.first().is_some() || orders.rest().is_some();
+        u8::from(copy.is_none_or(|copy| copy.is_err()) || wanted)
+    }
+
+    #[test]
+    fn a_child_that_nobody_wants_leaves_nothing_open() {
+        for _ in 0..50 {
+            let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let mut ahead = Ahead::start(&shared(), holds).unwrap();
+            ahead.begin(Box::new(theirs.as_raw_fd().unsigned_abs()));
+            drop(ahead);
+            drop(theirs);
+            // Nobody holds the other end in a table that was ours as well. Children of other tests
+            // have copies of it for a while.
+            let mut watched = [PollFd::new(&ours, PollFlags::IN)];
+            assert_eq!(poll(&mut watched, Some(&LONG)), Ok(1), "left open");
         }
     }
 

@@ -89,7 +89,16 @@ pub fn presume(
         }
         tree(&owned, remembered).map(|(places, _)| places)
     };
-    let Ok(walk) = std::thread::Builder::new().spawn(walk) else {
+    // Signals are for whoever waits for them.
+    #[cfg(unix)]
+    let blocked = ringfence_sys::mask::Mask::block_all();
+    let walk = std::thread::Builder::new().spawn(walk);
+    #[cfg(unix)]
+    if let Ok(before) = blocked {
+        // They were so a moment ago.
+        let _ = before.restore();
+    }
+    let Ok(walk) = walk else {
         return Ok((finder.walked(Remembered::of(search))?, None));
     };
     #[cfg(target_os = "linux")]

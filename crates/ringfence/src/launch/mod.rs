@@ -279,8 +279,8 @@ pub enum LaunchError {
         /// What the kernel answered.
         source: io::Error,
     },
-    /// The project has other repositories than the policy was made of.
-    #[error("the repositories of the project have changed meanwhile")]
+    /// The project has other repositories, or the host other mounts, than this launch began with.
+    #[error("the project's repositories or the host's mounts have changed meanwhile")]
     Changed,
     /// The directory is outside the grants.
     #[error("the working directory {} cannot be used: the policy hides it", directory.display())]

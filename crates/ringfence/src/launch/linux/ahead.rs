@@ -7,12 +7,15 @@
 //! out, while the rest of the plan is being prepared.
 //!
 //! It is a guess. If the plan turns out to want anything else, the process is ended, and another
-//! one is born as the plan says.
+//! one is born as the plan says. And it is a guess about the host: if that has mounted anything
+//! since, everything is made once more.
 //!
 //! What runs here runs in the memory of a supervisor that goes on meanwhile, with its table of
 //! descriptors: see [`ringfence_sys::ahead`].
 
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +26,7 @@ use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::Child;
 use ringfence_sys::{Errno, Subject, capabilities, keyring, loopback, signals};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{getegid, geteuid};
 
 use super::acts::{Kept, Ready, Refused};
@@ -40,6 +44,8 @@ use crate::launch::Testing;
 pub struct Ahead {
     process: ahead::Ahead<Common, First, Unborn>,
     pub(super) begun: Duration,
+    /// The mounts that the root was begun with: this tells of changes since.
+    mounts: OwnedFd,
 }
 
 /// What the process is told first: everything up to the new root.
@@ -48,6 +54,9 @@ pub(super) struct First {
     acts: Vec<(Step, Ready)>,
     voice: Arc<Voice>,
 }
+
+/// The status of one that was not wanted after all; nobody reads it.
+const UNWANTED: u8 = 125;
 
 /// The last step that belongs to the first orders.
 const LAST: Step = Step::Loopback;
@@ -78,6 +87,7 @@ impl Ahead {
     #[doc(hidden)]
     pub fn begin_anyway() -> io::Result<Self> {
         let begun = wire::now();
+        let mounts = File::open("/proc/self/mountinfo")?.into();
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
         let mut process = ahead::Ahead::start(&spawn, live)?;
         // Laid out while it makes its namespaces.
@@ -86,7 +96,27 @@ impl Ahead {
             group: IdMap::same(getegid().as_raw()),
             root: root::lay_out_common()?,
         }));
-        Ok(Self { process, begun })
+        Ok(Self {
+            process,
+            begun,
+            mounts,
+        })
+    }
+
+    /// Whether the host has the mounts that the root was begun with. What the policy says is about
+    /// those that there are.
+    pub(super) fn is_current(&self) -> bool {
+        let mut watched = [PollFd::new(&self.mounts, PollFlags::PRI)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut watched, Some(&now)) == Ok(0)
+    }
+
+    /// Has nothing for it to do any more. It goes by itself; dropping this waits for it.
+    pub(super) fn dismiss(&self) {
+        self.process.dismiss();
     }
 
     /// Whether it has become what a plan wants.
@@ -150,14 +180,19 @@ struct Common {
 fn live(subject: &Subject, mut orders: Orders<'_, Common, First, Unborn>) -> u8 {
     let made = make(subject, &orders);
     let made_at = wire::now();
-    let First { acts, voice } = orders.first();
+    let Some(First { acts, voice }) = orders.first() else {
+        return UNWANTED;
+    };
     if let Err((step, errno)) = made {
         return voice.fail(step, 0, errno);
     }
     voice.mark_at(Step::Namespaces, made_at);
     let none = Default::default();
     match init::carry_out(subject, voice, acts, none, &mut Help::Ahead) {
-        Ok(()) => live_on(subject, orders.rest()),
+        Ok(()) => match orders.rest() {
+            Some(unborn) => live_on(subject, unborn),
+            None => UNWANTED,
+        },
         Err(status) => status,
     }
 }
@@ -170,6 +205,7 @@ fn make(
     let at = |step: Step| move |errno: Errno| (step, errno);
     namespaces::unshare(subject, AFTERWARDS).map_err(at(Step::Namespaces))?;
     let common = orders.context();
+    let common = common.ok_or((Step::Namespaces, Errno::CANCELED))?;
     keyring::join_new_session(subject).map_err(at(Step::Keyring))?;
     let proc_dir = ProcDir::open().map_err(at(Step::Ids))?;
     map_ids(subject, &proc_dir, common.user, common.group).map_err(at(Step::Ids))?;

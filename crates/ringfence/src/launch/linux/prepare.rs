@@ -56,6 +56,7 @@ pub struct Prepared {
     pub(super) registry: Option<(PathBuf, About)>,
     pub(super) linger: Linger,
     pub(super) walking: Option<Walking>,
+    pub(super) _unwanted: Option<Ahead>,
 }
 
 /// Who makes the session.
@@ -124,8 +125,7 @@ pub fn prepare_with(
     gate::add_variables(&mut environment, policy, gate::hosts(plan));
     let Announced { entry, marked } = announced(&options, plan, boundary)?;
     let mut gathered = Gathered::new(policy, plan, &mut environment, entry, &options)?;
-    let ahead = given.ahead;
-    gathered.ahead = ahead.filter(|_| Ahead::fits(plan, options.testing));
+    gathered.consider(given.ahead, Ahead::fits(plan, options.testing));
     let mut first = true;
     for act in plan.acts() {
         let step = act.step();
@@ -204,6 +204,7 @@ pub fn prepare_with(
         registry: options.registry,
         linger: options.linger,
         walking: given.walking,
+        _unwanted: gathered.unwanted,
     })
 }
 
@@ -229,6 +230,8 @@ pub(super) struct Gathered {
     bounds: Bounds,
     /// A first process that is there already.
     ahead: Option<Ahead>,
+    /// One that is not wanted, on its way out. It is waited for when the command runs.
+    unwanted: Option<Ahead>,
 }
 
 /// When the bounds of a new user namespace are set.
@@ -278,6 +281,7 @@ impl Gathered {
                 Bounds::AtBirth
             },
             ahead: None,
+            unwanted: None,
         })
     }
 
@@ -310,6 +314,22 @@ impl Gathered {
         Ok(())
     }
 
+    /// Takes a first process that is there already, if it fits.
+    fn consider(&mut self, ahead: Option<Ahead>, fits: bool) {
+        self.ahead = ahead;
+        if !fits {
+            self.dismiss();
+        }
+    }
+
+    /// Has nothing for it to do.
+    fn dismiss(&mut self) {
+        self.unwanted = self.ahead.take();
+        if let Some(unwanted) = &self.unwanted {
+            unwanted.dismiss();
+        }
+    }
+
     /// Lets a first process that is there already begin with the acts so far.
     fn order(&mut self, voice: &Arc<Voice>) {
         if let Some(ahead) = &mut self.ahead {
@@ -329,7 +349,7 @@ impl Gathered {
                 }
             }
             // It has built something that this session does not want.
-            (Ready::Root(build), _) if !build.is_begun() => self.ahead = None,
+            (Ready::Root(build), _) if !build.is_begun() && self.ahead.is_some() => self.dismiss(),
             // What the session may take of what its user has only so much of.
             (Ready::Ids { shares, .. }, _) if self.bounds == Bounds::AtBirth => {
                 *shares = Some(Shares::find());

@@ -56,6 +56,9 @@ impl Prepared {
         let mut acts = Vec::new();
         let (child, inside, outside) = match self.start {
             Start::Own(mut unborn, Some(ahead)) => {
+                if !ahead.is_current() {
+                    return Err(LaunchError::Changed);
+                }
                 let (child, first) = ahead.finish(&mut unborn);
                 acts = first;
                 (child, unborn.inside, None)
