@@ -46,5 +46,11 @@ fn a_repository_made_since_the_last_run_is_hidden_in_the_next() {
             assert_ne!(inside.code, Some(0), "{place}: {}", inside.out);
             assert_eq!(inside.out, "", "{place}");
         }
+        // One that has gone since refuses nothing.
+        let known = stage.world.project().join("r5");
+        std::fs::rename(known, stage.world.root().join("away")).unwrap();
+        for level in ["hidden", "read", "write"] {
+            stage.done(&["run", "--git", level, "--", "true"]);
+        }
     });
 }
