@@ -578,15 +578,15 @@ impl Command {
             *stream = open(asked, number, end).map_err(SpawnError::Stream)?;
         }
         let [input, output, error] = streams;
+        let streams = Streams {
+            input,
+            output,
+            error,
+            terminal: self.terminal.map(NewTerminal::new),
+        };
         let given = Given {
-            streams: Streams {
-                input,
-                output,
-                error,
-                terminal: self.terminal.map(NewTerminal::new),
-            },
             variables: self.variables.clone(),
-            ..Given::default()
+            ..Given::from(streams)
         };
         let options = self.sandbox.options(&command, &walls);
         let prepared = launch::prepare_with(&walls.policy, &walls.plan, &command, options, given)?;
