@@ -2,7 +2,8 @@
 
 use ringfence_testkit::{Setup, binaries, for_each_user};
 
-/// Every call that set-up makes and an older kernel, a container or a policy may refuse.
+/// Every call that set-up makes and an older kernel, a container or a policy may refuse. A kernel
+/// that makes no Landlock rulesets is a gap, which the last test here is about.
 const CALLS: &[(&str, libc::c_long)] = &[
     ("capset", libc::SYS_capset),
     ("clone3 and clone", libc::SYS_clone3),
@@ -12,7 +13,6 @@ const CALLS: &[(&str, libc::c_long)] = &[
     ("fsopen", libc::SYS_fsopen),
     ("keyctl", libc::SYS_keyctl),
     ("landlock_add_rule", libc::SYS_landlock_add_rule),
-    ("landlock_create_ruleset", libc::SYS_landlock_create_ruleset),
     ("landlock_restrict_self", libc::SYS_landlock_restrict_self),
     ("mount_setattr", libc::SYS_mount_setattr),
     ("move_mount", libc::SYS_move_mount),
@@ -28,20 +28,26 @@ fn every_refused_call_refuses_the_launch() {
     for_each_user(binaries!(), |world| {
         let marker = world.project("marker");
         let run = |setup: &Setup| world.run(setup, ["touch".as_ref(), marker.as_os_str()]);
-        // The marker tells: without a refusal it is there.
-        run(&world.setup()).assert_status(0);
+        // Under a filter of somebody else's a name can be made and is put aside in the end, which is
+        // said, and is no reason here.
+        let refusing = |calls: &[(u32, u16)]| {
+            let mut setup = world.setup_with(r#""on_gap": "report""#);
+            setup.refused_calls = calls.to_vec();
+            setup
+        };
+        // The marker tells: without one of these refusals it is there.
+        let number = |call: libc::c_long| u32::try_from(call).unwrap();
+        let harmless = (number(libc::SYS_sync), u16::try_from(libc::EPERM).unwrap());
+        run(&refusing(&[harmless])).assert_status(0);
         std::fs::remove_file(&marker).unwrap();
-        for (name, number) in CALLS {
+        for (name, call) in CALLS {
             for errno in [libc::EPERM, libc::ENOSYS] {
-                let mut setup = world.setup();
-                let number = u32::try_from(*number).unwrap();
                 let errno = u16::try_from(errno).unwrap();
-                setup.refused_calls = vec![(number, errno)];
+                let mut calls = vec![(number(*call), errno)];
                 if *name == "clone3 and clone" {
-                    let clone = u32::try_from(libc::SYS_clone).unwrap();
-                    setup.refused_calls.push((clone, errno));
+                    calls.push((number(libc::SYS_clone), errno));
                 }
-                let done = run(&setup);
+                let done = run(&refusing(&calls));
                 assert_eq!(done.status, 125, "{name}: {}", done.stderr);
                 assert!(
                     done.stderr.starts_with("confine: "),

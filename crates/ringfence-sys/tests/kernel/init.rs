@@ -187,7 +187,8 @@ fn nobody_is_left_when_it_says_so() {
             // It would sleep here if anybody still held the other end.
             assert_eq!(rustix::io::read(&first.output, &mut said), Ok(0));
             if boundary == Boundary::PidNamespace {
-                // With it would go the mounts, and it leaves that to nobody.
+                // With it would go the mounts, and it leaves that to nobody. Long enough to be gone.
+                std::thread::sleep(std::time::Duration::from_millis(20));
                 assert_eq!(first.child.try_wait(), Ok(None));
             }
             drop(first.end);

@@ -119,7 +119,7 @@ pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shap
     })
 }
 
-/// What is remembered of a project.
+/// Somebody who reads git's files.
 struct Finder<'a> {
     search: &'a Search,
     lookout: &'a Lookout,

@@ -26,7 +26,7 @@ use ringfence_sys::procfs::ProcDir;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::Child;
 use ringfence_sys::{Errno, Subject, capabilities, keyring, loopback, signals};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getegid, geteuid};
 
 use super::acts::{Kept, Ready, Refused};
@@ -36,6 +36,7 @@ use super::root::{self, RootBuild};
 use super::shares;
 use super::wire;
 use crate::launch::Testing;
+use crate::launch::beside::timespec;
 
 /// A first process that waits for its orders. Dropping it ends it.
 ///
@@ -107,11 +108,7 @@ impl Ahead {
     /// those that there are.
     pub(super) fn is_current(&self) -> bool {
         let mut watched = [PollFd::new(&self.mounts, PollFlags::PRI)];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        poll(&mut watched, Some(&now)) == Ok(0)
+        poll(&mut watched, Some(&timespec(Duration::ZERO))) == Ok(0)
     }
 
     /// Has nothing for it to do any more. It goes by itself; dropping this waits for it.
@@ -222,7 +219,9 @@ fn make(
 pub(super) fn carry_out(subject: &Subject, act: &Ready, keep: Kept<'_>) -> Result<(), Refused> {
     let whole = |result: Result<(), Errno>| result.map_err(|errno| (0, errno));
     match act {
-        Ready::Keyring | Ready::Network | Ready::Ids { .. } => Ok(()),
+        Ready::Keyring | Ready::Network | Ready::Ids { shares: None, .. } => Ok(()),
+        // Nobody can set them any more where `/proc` was: see `fits`.
+        Ready::Ids { .. } => Err((0, Errno::INVAL)),
         Ready::Capabilities => whole(capabilities::clear(subject)),
         other => other.carry_out(subject, keep),
     }

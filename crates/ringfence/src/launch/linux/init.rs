@@ -21,13 +21,14 @@ use ringfence_sys::init::wire::{Background, Fails, NO_PROGRAM, Orders, SEAT, Ste
 use ringfence_sys::init::{Program, arguments};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::{Errno, Signal, Subject, descriptors, mounts, signals};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::acts::{Kept, Ready};
 use super::helper::{Hands, Help};
 use super::seat::Seat;
 use super::wire;
 use crate::launch::Linger;
+use crate::launch::beside::timespec;
 
 pub(super) use ringfence_sys::init::wire::Boundary;
 
@@ -327,11 +328,7 @@ fn has_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
         close(subject, outer)?;
     }
     let mut watched = [PollFd::new(&inside.end, PollFlags::empty())];
-    let none = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut watched, Some(&none))?;
+    poll(&mut watched, Some(&timespec(Duration::ZERO)))?;
     if watched[0].revents().contains(PollFlags::ERR) {
         return Err(Errno::SRCH);
     }

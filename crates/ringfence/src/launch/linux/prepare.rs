@@ -56,6 +56,7 @@ pub struct Prepared {
     pub(super) registry: Option<(PathBuf, About)>,
     pub(super) linger: Linger,
     pub(super) walking: Option<Walking>,
+    /// On its way out since it was not wanted: waited for when the command runs.
     pub(super) _unwanted: Option<Ahead>,
 }
 

@@ -39,7 +39,8 @@ impl Prepared {
     /// Starts the session and returns once the command runs.
     ///
     /// The calling process is not restricted and may have threads. The session ends when the
-    /// calling thread does, so call this from one that lives long enough.
+    /// calling thread does, so call this from one that lives long enough; with a first process that
+    /// was begun ahead, when the thread does that began it.
     ///
     /// # Errors
     ///
