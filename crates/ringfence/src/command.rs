@@ -12,12 +12,10 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::launch::{
-    self, Decider, Given, LaunchError, NewTerminal, Report, Size, Stream, Streams,
-};
-use crate::report::Planned;
+use crate::launch::{self, Decider, LaunchError, NewTerminal, Report, Size, Stream, Streams};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::Running;
+use crate::start::Start;
 
 /// How much of each stream [`Command::output`] keeps unless told otherwise.
 const KEPT: usize = 16 << 20;
@@ -549,17 +547,6 @@ impl Command {
         input: Wanted,
         other: impl Fn() -> Wanted,
     ) -> Result<Running, SpawnError> {
-        let walls = self.sandbox.walls()?;
-        let project = walls.place.project.as_path();
-        let command = launch::Command {
-            program: self.program.clone(),
-            arguments: self.arguments.clone(),
-            directory: match &self.directory {
-                None => project.to_owned(),
-                Some(directory) => project.join(directory),
-            },
-            environment: self.offered(),
-        };
         let wanted = [input, other(), other()];
         let mut ends = [const { None }; 3];
         let mut streams = [const { Stream::Inherited }; 3];
@@ -578,24 +565,24 @@ impl Command {
             *stream = open(asked, number, end).map_err(SpawnError::Stream)?;
         }
         let [input, output, error] = streams;
-        let streams = Streams {
-            input,
-            output,
-            error,
-            terminal: self.terminal.map(NewTerminal::new),
-        };
-        let given = Given {
+        let start = Start {
+            sandbox: self.sandbox.clone(),
+            program: self.program.clone(),
+            arguments: self.arguments.clone(),
+            directory: self.directory.clone(),
+            offered: self.offered(),
             variables: self.variables.clone(),
-            ..Given::from(streams)
+            streams: Streams {
+                input,
+                output,
+                error,
+                terminal: self.terminal.map(NewTerminal::new),
+            },
+            decider: self.decider.clone(),
+            ahead: self.sandbox.goes_ahead(),
         };
-        let options = self.sandbox.options(&command, &walls);
-        let prepared = launch::prepare_with(&walls.policy, &walls.plan, &command, options, given)?;
-        let prepared = match &self.decider {
-            Some(decider) => prepared.asking(Arc::clone(decider)),
-            None => prepared,
-        };
-        let planned = Planned::new(&walls.policy, &walls.plan);
-        Ok(Running::new(prepared.serve()?, ends, command, planned))
+        let (served, (command, planned)) = launch::serve(move || start.run())?;
+        Ok(Running::new(served, ends, command, planned))
     }
 
     /// The caller's variables, as far as they are offered.

@@ -102,6 +102,8 @@ pub mod shell;
 #[cfg(unix)]
 pub mod shim;
 #[cfg(unix)]
+mod start;
+#[cfg(unix)]
 #[doc(hidden)]
 pub mod store;
 #[cfg(target_os = "linux")]

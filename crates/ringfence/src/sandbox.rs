@@ -7,7 +7,7 @@ use ringfence_core::plan::{Gap, HostFacts, Plan, compile};
 use ringfence_core::policy::{self as resolved, Place};
 
 use crate::command::Command;
-use crate::launch;
+use crate::launch::{self, Helping};
 use crate::load::{Loaded, Mistake};
 use crate::place::{Lookout, PlaceError, Project, Surroundings};
 use crate::policy::{Policy, SettingsFiles};
@@ -84,6 +84,9 @@ struct Inner {
     policy: Policy,
     surroundings: Surroundings,
     facts: HostFacts,
+    /// Whether first processes are born ahead of their orders: not where the plan, as it was, would
+    /// have no use for one.
+    ahead: Helping,
 }
 
 /// What one command of a sandbox is held by.
@@ -113,14 +116,19 @@ impl Sandbox {
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
         let lookout = Lookout::new();
         let surroundings = Surroundings::of_process(&lookout).map_err(SandboxError::Place)?;
-        let sandbox = Self(Arc::new(Inner {
+        let facts = probe::thorough().facts;
+        // Every command is held against the files of its own time; this one says that it can be.
+        let walls = Walls::new(&policy, &surroundings, &facts)?;
+        Ok(Self(Arc::new(Inner {
             policy,
             surroundings,
-            facts: probe::thorough().facts,
-        }));
-        // Every command is held against the files of its own time; this one says that it can be.
-        sandbox.walls()?;
-        Ok(sandbox)
+            facts,
+            ahead: if launch::Ahead::suits(&walls.plan) {
+                Helping::WherePossible
+            } else {
+                Helping::Never
+            },
+        })))
     }
 
     /// The policy, as it was given.
@@ -186,20 +194,44 @@ impl Sandbox {
         self.0.policy.clone().absolute(current)
     }
 
+    /// Whether the first process of a session should be born before the session's policy is made.
+    pub(crate) fn goes_ahead(&self) -> bool {
+        match self.0.ahead {
+            Helping::Always => true,
+            Helping::Never => false,
+            Helping::WherePossible => launch::Ahead::is_worth_it(),
+        }
+    }
+
+    /// Says whether it should, which must make no difference. For tests, on a new sandbox.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn ahead(mut self, ahead: Helping) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.ahead = ahead;
+        }
+        self
+    }
+
     /// Looks everything up once more, and plans.
     pub(crate) fn walls(&self) -> Result<Walls, SandboxError> {
-        let Inner {
-            policy,
-            surroundings,
-            facts,
-        } = &*self.0;
+        Walls::new(&self.0.policy, &self.0.surroundings, &self.0.facts)
+    }
+}
+
+impl Walls {
+    fn new(
+        policy: &Policy,
+        surroundings: &Surroundings,
+        facts: &HostFacts,
+    ) -> Result<Self, SandboxError> {
         let (resolved, place) = resolve(policy, surroundings)?;
         let plan = compile(&resolved, facts, policy.engine_choice());
         if !plan.may_launch() {
             let gaps = plan.gaps().to_vec();
             return Err(SandboxError::Gaps { gaps });
         }
-        Ok(Walls {
+        Ok(Self {
             policy: resolved,
             plan,
             place,

@@ -127,7 +127,7 @@ impl Running {
     pub fn wait(&mut self) -> io::Result<Report> {
         self.stdin = None;
         while self.report.is_none() {
-            let news = self.served.next();
+            let news = self.served.news();
             self.hear(news)?;
         }
         self.over()
@@ -150,7 +150,7 @@ impl Running {
     /// ```
     pub fn try_wait(&mut self) -> io::Result<Option<Report>> {
         while self.report.is_none() {
-            match self.served.try_next() {
+            match self.served.try_news() {
                 Some(news) => self.hear(Some(news))?,
                 None => return Ok(None),
             }
@@ -259,7 +259,7 @@ impl Running {
     /// ```
     pub fn try_event(&mut self) -> io::Result<Option<Event>> {
         if self.unread.is_empty()
-            && let Some(news) = self.served.try_next()
+            && let Some(news) = self.served.try_news()
         {
             self.hear(Some(news))?;
         }
@@ -356,7 +356,7 @@ impl Iterator for Events<'_> {
     fn next(&mut self) -> Option<Event> {
         let Self(running) = self;
         if running.unread.is_empty() && running.report.is_none() {
-            let news = running.served.next();
+            let news = running.served.news();
             running.hear(news).ok()?;
         }
         running.unread.pop_front()

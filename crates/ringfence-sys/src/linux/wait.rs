@@ -34,6 +34,18 @@ impl Child {
         Self { pid, pidfd }
     }
 
+    /// The same child, for somebody else to wait for.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    pub fn try_clone(&self) -> std::io::Result<Self> {
+        Ok(Self {
+            pid: self.pid,
+            pidfd: self.pidfd.try_clone()?,
+        })
+    }
+
     /// Its number in our pid namespace, for display and for paths below `/proc`.
     pub fn pid(&self) -> Pid {
         self.pid

@@ -25,6 +25,8 @@ pub use passing::Signals;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use relay::{Filter, Relay, RelayError, Rescue, Shown};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
+pub(crate) use served::serve;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use served::{News, Served};
 pub use streams::{Given, NewTerminal, Size, Stream, Streams};
 #[doc(hidden)]
@@ -36,6 +38,11 @@ mod linux;
 pub(crate) use linux::live_as_second_stage;
 #[cfg(target_os = "linux")]
 pub use linux::{Ahead, Prepared, Running, prepare, prepare_with, system_bwrap};
+
+#[cfg(not(target_os = "linux"))]
+mod behind;
+#[cfg(not(target_os = "linux"))]
+pub use behind::Ahead;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod nowhere;
@@ -60,6 +67,8 @@ mod loopback;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(crate) use unsupported::serve;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use unsupported::{Prepared, Running, Signals, prepare, prepare_with};
 

@@ -128,12 +128,12 @@ impl Served {
     }
 
     /// Never called: there is no such value.
-    pub fn next(&self) -> Option<News> {
+    pub fn news(&mut self) -> Option<News> {
         match self.0 {}
     }
 
     /// Never called: there is no such value.
-    pub fn try_next(&self) -> Option<News> {
+    pub fn try_news(&mut self) -> Option<News> {
         match self.0 {}
     }
 }

@@ -7,6 +7,9 @@
 //! would make each of them wait for the slowest answer of another; a process would have to be
 //! somebody's child and would outlive whoever holds the handle.
 //!
+//! The thread also prepares the session, so that a first process which is born ahead of its orders
+//! is the thread's own.
+//!
 //! The thread has all signals blocked, so no handler of the program ever runs on it, and a stack of
 //! modest size. It ends with the session.
 
@@ -22,11 +25,11 @@ use ringfence_sys::signals::Mask;
 use rustix::fs::{OFlags, fcntl_setfl};
 
 use super::beside::Beside;
-use super::{Cause, LaunchError, Observer, Prepared, Report, Running, pipes};
+use super::{Cause, LaunchError, Observer, Report, Running, pipes};
 use crate::event::Event;
 
-/// Enough for a poll loop, and for building a report.
-const STACK: usize = 256 << 10;
+/// Enough for making a policy, for a poll loop, and for building a report.
+const STACK: usize = 1 << 20;
 
 /// What a holder asks of a session.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +48,7 @@ pub enum News {
     Happened(Event),
 }
 
-/// A session that is served. Dropping it ends the session, and waits until nothing is left of it.
+/// A session that is served. Dropping it ends the session, and waits until it is over.
 #[derive(Debug)]
 pub struct Served {
     orders: Sender<Order>,
@@ -62,68 +65,78 @@ pub struct Served {
 }
 
 /// What is known as soon as the command runs.
-struct Started {
+struct Started<T> {
     id: i32,
     terminal: Option<OwnedFd>,
+    more: T,
 }
 
-impl Prepared {
-    /// Starts the session on a thread of its own and returns once the command runs.
-    ///
-    /// The calling process is not restricted and may have threads; the calling thread may end.
-    ///
-    /// # Errors
-    ///
-    /// On any [`LaunchError`] no code of the command has run, and nothing is left.
-    pub fn serve(self) -> Result<Served, LaunchError> {
-        let refused = |what: &str, source: io::Error| LaunchError::Prepare {
-            what: what.to_owned(),
-            source,
-        };
-        let (heard, bell) = make_bell().map_err(|error| refused("make a bell", error))?;
-        let (over, open) = pipes::pipe().map_err(|error| refused("open a pipe", error))?;
-        let (orders, received) = channel();
-        let (told, rings) = make_bell().map_err(|error| refused("make a bell", error))?;
-        let (sender, news) = channel();
-        let teller = Teller {
-            news: sender,
-            bell: rings,
-        };
-        let (started, starts) = channel();
-        let control = Control {
-            bell: heard,
-            orders: received,
-            patience: None,
-        };
-        let thread = std::thread::Builder::new()
-            .name("ringfence".to_owned())
-            .stack_size(STACK)
-            .spawn(move || {
-                // A thread without it would only run handlers that another could run as well.
-                let _ = Mask::block_all();
-                match self.spawn() {
-                    Err(refusal) => {
-                        let _ = started.send(Err(refusal));
-                    }
-                    Ok(mut running) => {
-                        let begun = Started {
-                            id: running.id(),
-                            terminal: running.take_terminal(),
-                        };
-                        // Whoever is not there any more has ended the session by that.
-                        let _ = started.send(Ok(begun));
-                        live(running, control, teller);
-                    }
+/// Has a thread of its own start a session, and returns once the command runs, with whatever else
+/// there is to say about it.
+///
+/// The calling process is not restricted and may have threads; the calling thread may end.
+///
+/// # Errors
+///
+/// What `start` returns, and every [`LaunchError`]: no code of the command has run, and nothing is
+/// left.
+pub(crate) fn serve<T, E>(
+    start: impl FnOnce() -> Result<(Running, T), E> + Send + 'static,
+) -> Result<(Served, T), E>
+where
+    T: Send + 'static,
+    E: From<LaunchError> + Send + 'static,
+{
+    let refused = |what: &str, source: io::Error| LaunchError::Prepare {
+        what: what.to_owned(),
+        source,
+    };
+    let (heard, bell) = make_bell().map_err(|error| refused("make a bell", error))?;
+    let (over, open) = pipes::pipe().map_err(|error| refused("open a pipe", error))?;
+    let (orders, received) = channel();
+    let (told, rings) = make_bell().map_err(|error| refused("make a bell", error))?;
+    let (sender, news) = channel();
+    let teller = Teller {
+        news: sender,
+        bell: rings,
+    };
+    let (started, starts) = channel();
+    let control = Control {
+        bell: heard,
+        orders: received,
+        patience: None,
+    };
+    let thread = std::thread::Builder::new()
+        .name("ringfence".to_owned())
+        .stack_size(STACK)
+        .spawn(move || {
+            // A thread without it would only run handlers that another could run as well.
+            let _ = Mask::block_all();
+            match start() {
+                Err(refusal) => {
+                    let _ = started.send(Err(refusal));
                 }
-                drop(open);
-            })
-            .map_err(|error| refused("start a thread", error))?;
-        let begun = starts.recv().unwrap_or_else(|_| {
-            let source = io::Error::other("the thread that serves it has ended");
-            Err(refused("start the session", source))
-        });
-        match begun {
-            Ok(Started { id, terminal }) => Ok(Served {
+                Ok((mut running, more)) => {
+                    let begun = Started {
+                        id: running.id(),
+                        terminal: running.take_terminal(),
+                        more,
+                    };
+                    // Whoever is not there any more has ended the session by that.
+                    let _ = started.send(Ok(begun));
+                    live(running, control, teller);
+                }
+            }
+            drop(open);
+        })
+        .map_err(|error| refused("start a thread", error))?;
+    let begun = starts.recv().unwrap_or_else(|_| {
+        let source = io::Error::other("the thread that serves it has ended");
+        Err(refused("start the session", source).into())
+    });
+    match begun {
+        Ok(Started { id, terminal, more }) => {
+            let served = Served {
                 orders,
                 bell,
                 news,
@@ -132,12 +145,13 @@ impl Prepared {
                 thread: Some(thread),
                 id,
                 terminal,
-            }),
-            Err(refusal) => {
-                // It has nothing left to do.
-                let _ = thread.join();
-                Err(refusal)
-            }
+            };
+            Ok((served, more))
+        }
+        Err(refusal) => {
+            // It has nothing left to do.
+            let _ = thread.join();
+            Err(refusal)
         }
     }
 }
@@ -151,8 +165,11 @@ fn make_bell() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((heard, bell))
 }
 
-fn live(running: Running, mut control: Control, mut teller: Teller) {
-    let report = running.watch(None, &mut control, &mut teller);
+fn live(mut running: Running, mut control: Control, mut teller: Teller) {
+    let report = running.attend_to_its_end(None, &mut control, &mut teller);
+    // Whoever waits for the report does not wait for what is left of the session. One that could not
+    // be waited for is ended first.
+    let _leaving = report.is_ok().then(move || running.leave());
     teller.tell(News::Ended(Box::new(report)));
 }
 
@@ -212,22 +229,31 @@ impl Served {
     }
 
     /// Waits for the next news; `None` when there will be none.
-    pub fn next(&self) -> Option<News> {
-        self.news.recv().ok()
+    pub fn news(&mut self) -> Option<News> {
+        let next = self.news.recv().ok();
+        self.heard(next)
     }
 
     /// The next news, if there are any now.
-    pub fn try_next(&self) -> Option<News> {
-        let next = self.news.try_recv();
+    pub fn try_news(&mut self) -> Option<News> {
+        let mut next = self.news.try_recv();
         if let Err(TryRecvError::Empty) = next {
             // What comes in between rings again, or is found by the second look.
             let _ = rustix::io::read(&self.told, &mut [0; 512]);
-            return self.news.try_recv().ok();
+            next = self.news.try_recv();
         }
-        next.ok()
+        self.heard(next.ok())
     }
 
-    /// Readable when there may be news; [`try_next`](Self::try_next) stops it once there are none.
+    fn heard(&mut self, news: Option<News>) -> Option<News> {
+        if let Some(News::Ended(_)) = news {
+            // All that the thread has left to do is to wait for the first process.
+            self.thread = None;
+        }
+        news
+    }
+
+    /// Readable when there may be news; [`try_news`](Self::try_news) stops it once there are none.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.told.as_fd()
     }

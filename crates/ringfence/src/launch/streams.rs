@@ -1,6 +1,7 @@
 //! What a command gets as standard input, output and error, and as its terminal.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::termios::Termios;
@@ -13,7 +14,6 @@ pub struct Given {
     /// Variables that it gets whatever the policy says of the caller's own.
     pub variables: Vec<(OsString, OsString)>,
     /// A first process that was started before it was known what for, if there is one.
-    #[cfg(target_os = "linux")]
     pub ahead: Option<super::Ahead>,
     /// A walk that must find the repositories that the policy was made of before anything starts.
     #[cfg(target_os = "linux")]
@@ -54,6 +54,16 @@ pub enum Stream {
     Terminal,
 }
 
+impl Stream {
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Given(file) => Self::Given(file.try_clone()?),
+            Self::Inherited => Self::Inherited,
+            Self::Terminal => Self::Terminal,
+        })
+    }
+}
+
 /// Whether one of the three is the session's terminal.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,6 +87,17 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// The same, for another try. Whoever reads what a session prints hears of its end only once
+    /// these are dropped.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            input: self.input.try_clone()?,
+            output: self.output.try_clone()?,
+            error: self.error.try_clone()?,
+            terminal: self.terminal.clone(),
+        })
+    }
+
     /// All three from a terminal of the session's own.
     pub fn terminal(terminal: NewTerminal) -> Self {
         Self {

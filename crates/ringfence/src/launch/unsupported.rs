@@ -64,18 +64,21 @@ impl Prepared {
     /// # Errors
     ///
     /// None: there is no such value.
-    pub fn serve(self) -> Result<Served, LaunchError> {
-        match self.0 {}
-    }
-
-    /// Never called.
-    ///
-    /// # Errors
-    ///
-    /// None: there is no such value.
     pub fn spawn(self) -> Result<Running, LaunchError> {
         match self.0 {}
     }
+}
+
+/// Refuses what `start` does not refuse itself.
+///
+/// # Errors
+///
+/// Those of `start`, which always has one.
+pub(crate) fn serve<T, E>(
+    start: impl FnOnce() -> Result<(Running, T), E>,
+) -> Result<(Served, T), E> {
+    let (running, _more) = start()?;
+    match running.0 {}
 }
 
 impl Running {

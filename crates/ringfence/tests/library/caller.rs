@@ -102,6 +102,8 @@ fn sixty_four_threads_and_nothing_changed() {
             .unwrap()
             .success()
     );
+    // A session's thread outlives its report by a moment: it reaps the first process.
+    wait_until("no thread is left", || serving_threads() == 0);
     let (before, open) = (Self_::now(), descriptors());
     let stop = Arc::new(AtomicBool::new(false));
     // Threads that allocate, lock and fork, so that every lock is held at some fork.
@@ -149,7 +151,6 @@ fn sixty_four_threads_and_nothing_changed() {
         thread.join().unwrap();
     }
     assert_eq!(Self_::now(), before);
-    // A thread that was waited for is on the way out of the kernel for a moment.
     wait_until("no thread is left", || serving_threads() == 0);
     assert_eq!(descriptors(), open);
     let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();

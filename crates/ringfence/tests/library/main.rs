@@ -4,6 +4,8 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+mod ahead;
+#[cfg(test)]
 mod caller;
 #[cfg(test)]
 mod commands;

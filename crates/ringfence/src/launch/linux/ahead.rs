@@ -75,9 +75,14 @@ impl Ahead {
     /// Starts it, where a processor is free for it.
     pub fn begin() -> Option<Self> {
         // Whatever refuses it will refuse the launch as well, and be explained then.
-        helper::is_worth_it()
+        Self::is_worth_it()
             .then(Self::begin_anyway)
             .and_then(Result::ok)
+    }
+
+    /// Whether a processor is free for it at this moment.
+    pub(crate) fn is_worth_it() -> bool {
+        helper::is_worth_it()
     }
 
     /// Starts it.
@@ -114,6 +119,11 @@ impl Ahead {
     /// Has nothing for it to do any more. It goes by itself; dropping this waits for it.
     pub(super) fn dismiss(&self) {
         self.process.dismiss();
+    }
+
+    /// Whether one would become what a plan wants.
+    pub(crate) fn suits(plan: &Plan) -> bool {
+        Self::fits(plan, Testing::default())
     }
 
     /// Whether it has become what a plan wants.

@@ -276,6 +276,16 @@ impl Running {
         beside: &mut dyn Beside,
         observer: &mut dyn Observer,
     ) -> io::Result<Report> {
+        self.attend_to_its_end(signals, beside, observer)
+    }
+
+    /// The same. What is left then is the first process alone, on its way out.
+    pub(in crate::launch) fn attend_to_its_end(
+        &mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
         // While the command is on its way: at its end somebody waits.
         self.clean_others();
         let cause = self.until_command_ends(signals, beside, observer)?;
@@ -287,7 +297,7 @@ impl Running {
         self.tell(observer);
         tell_limit(cause, observer);
         self.command = Some(cause);
-        observer.command_ended(&self, cause);
+        observer.command_ended(self, cause);
         if self.linger == Linger::Yes {
             self.linger_on(signals, beside, observer)?;
             self.tell(observer);
@@ -317,6 +327,19 @@ impl Running {
             self.reaped = true;
         }
         Ok(report)
+    }
+
+    /// Lets go of a session that is over, and returns what has to be waited for. The kernel takes
+    /// its time with taking down the mounts, and only whoever reaps needs to wait for that.
+    pub(in crate::launch) fn leave(mut self) -> Leaving {
+        let first = if self.reaped {
+            None
+        } else {
+            self.first.try_clone().ok()
+        };
+        // Nobody needs to be ended any more: it goes as soon as `end` is closed.
+        self.reaped |= first.is_some();
+        Leaving(first)
     }
 
     fn until_command_ends(
@@ -618,6 +641,18 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// The first process of a session that is over. Dropping this waits until it is gone.
+#[derive(Debug)]
+#[must_use = "somebody has to wait for it"]
+pub(in crate::launch) struct Leaving(Option<Child>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        // One that somebody else has waited for is gone as well.
+        let _ended = self.0.as_ref().map(Child::wait);
     }
 }
 

@@ -277,12 +277,27 @@ impl Running {
         beside: &mut dyn Beside,
         observer: &mut dyn Observer,
     ) -> io::Result<Report> {
+        self.attend_to_its_end(signals, beside, observer)
+    }
+
+    /// Lets go of a session that is over. Nothing is left to be waited for.
+    pub(in crate::launch) fn leave(self) {
+        drop(self);
+    }
+
+    /// The same as [`watch`](Self::watch).
+    pub(in crate::launch) fn attend_to_its_end(
+        &mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+        observer: &mut dyn Observer,
+    ) -> io::Result<Report> {
         let hearing = match self.desk {
             Some(_) => None,
             None => Some(self.listen()?),
         };
         let cause = self.until_command_ends(hearing.as_ref(), signals, beside, observer)?;
-        observer.command_ended(&self, cause);
+        observer.command_ended(self, cause);
         if self.linger == Linger::Yes {
             self.linger_on(signals, beside)?;
         }
