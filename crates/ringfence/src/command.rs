@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::launch::{self, Decider, LaunchError, NewTerminal, Report, Size, Stream, Streams};
+use crate::launch::{self, Decider, LaunchError, Report, Size};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::Running;
 use crate::start::Start;
@@ -69,10 +69,10 @@ pub enum SpawnError {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Stdio(Wanted);
+pub struct Stdio(pub(crate) Wanted);
 
 #[derive(Debug)]
-enum Wanted {
+pub(crate) enum Wanted {
     File(OwnedFd),
     Inherit,
     Null,
@@ -175,7 +175,7 @@ pub struct Command {
 
 /// Whether the caller's variables are offered to the policy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Inherit {
+pub(crate) enum Inherit {
     Nothing,
     Variables,
 }
@@ -547,77 +547,32 @@ impl Command {
         input: Wanted,
         other: impl Fn() -> Wanted,
     ) -> Result<Running, SpawnError> {
-        let wanted = [input, other(), other()];
-        let mut ends = [const { None }; 3];
-        let mut streams = [const { Stream::Inherited }; 3];
-        for (number, ((stream, end), default)) in
-            streams.iter_mut().zip(&mut ends).zip(wanted).enumerate()
-        {
-            let asked = self.streams.get_mut(number).and_then(Option::take);
-            let asked = match (asked, self.terminal) {
-                (Some(Stdio(asked)), _) => asked,
-                (None, Some(_)) => {
-                    *stream = Stream::Terminal;
-                    continue;
-                }
-                (None, None) => default,
-            };
-            *stream = open(asked, number, end).map_err(SpawnError::Stream)?;
-        }
-        let [input, output, error] = streams;
+        let streams = [input, other(), other()].map(Stdio);
+        let mut streams = streams.into_iter().zip(&mut self.streams);
+        let streams = std::array::from_fn(|_| {
+            let (usual, asked) = streams.next()?;
+            match (asked.take(), self.terminal) {
+                (Some(asked), _) => Some(asked),
+                (None, Some(_)) => None,
+                (None, None) => Some(usual),
+            }
+        });
         let start = Start {
             sandbox: self.sandbox.clone(),
             program: self.program.clone(),
             arguments: self.arguments.clone(),
             directory: self.directory.clone(),
-            offered: self.offered(),
+            inherit: self.inherit,
+            removed: self.removed.clone(),
             variables: self.variables.clone(),
-            streams: Streams {
-                input,
-                output,
-                error,
-                terminal: self.terminal.map(NewTerminal::new),
-            },
+            streams,
+            terminal: self.terminal,
             decider: self.decider.clone(),
             ahead: self.sandbox.goes_ahead(),
         };
-        let (served, (command, planned)) = launch::serve(move || start.run())?;
-        Ok(Running::new(served, ends, command, planned))
+        let (served, begun) = launch::serve(move || start.run())?;
+        Ok(Running::new(served, begun))
     }
-
-    /// The caller's variables, as far as they are offered.
-    fn offered(&self) -> Vec<(OsString, OsString)> {
-        if self.inherit == Inherit::Nothing {
-            return Vec::new();
-        }
-        std::env::vars_os()
-            .filter(|(name, _)| !self.removed.contains(name))
-            .collect()
-    }
-}
-
-/// Opens a stream; the caller's end of a pipe goes to `end`.
-fn open(wanted: Wanted, number: usize, end: &mut Option<OwnedFd>) -> io::Result<Stream> {
-    Ok(match wanted {
-        Wanted::File(file) => Stream::Given(file),
-        Wanted::Inherit => Stream::Inherited,
-        Wanted::Null => {
-            let null = File::options().read(true).write(true).open("/dev/null")?;
-            Stream::Given(null.into())
-        }
-        Wanted::Pipe => {
-            // Both are closed by exec in whatever the caller starts besides.
-            let (reader, writer) = io::pipe()?;
-            let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
-            let (inner, outer) = if number == 0 {
-                (reader, writer)
-            } else {
-                (writer, reader)
-            };
-            *end = Some(outer);
-            Stream::Given(inner)
-        }
-    })
 }
 
 impl Output {

@@ -12,8 +12,9 @@ use rustix::process::Signal;
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::event::{Ended, Event, Happened, Started};
-use crate::launch::{self, Cause, News, Report, Served, Size};
+use crate::launch::{Cause, News, Report, Served, Size};
 use crate::report::Planned;
+use crate::start::Begun;
 
 /// A session that runs: a command and all it has started.
 ///
@@ -63,11 +64,12 @@ const MOST_UNREAD: usize = 4096;
 impl Running {
     pub(crate) fn new(
         mut served: Served,
-        ends: [Option<OwnedFd>; 3],
-        command: launch::Command,
-        planned: Planned,
+        Begun {
+            command,
+            planned,
+            ends: [stdin, stdout, stderr],
+        }: Begun,
     ) -> Self {
-        let [stdin, stdout, stderr] = ends;
         let terminal = served.take_terminal();
         let planned = Arc::new(planned);
         let mut words = vec![command.program];

@@ -1,11 +1,14 @@
 //! The start of a sandbox's command, on the thread that will serve its session.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::command::SpawnError;
-use crate::launch::{self, Ahead, Decider, Given, LaunchError, Streams};
+use crate::command::{Inherit, SpawnError, Stdio, Wanted};
+use crate::launch::{self, Ahead, Decider, Given, LaunchError, NewTerminal, Size, Stream, Streams};
 use crate::report::Planned;
 use crate::sandbox::Sandbox;
 
@@ -17,39 +20,59 @@ pub(crate) struct Start {
     pub(crate) arguments: Vec<OsString>,
     /// Seen from the project, which it is without this.
     pub(crate) directory: Option<PathBuf>,
-    /// The caller's variables; the policy decides which pass.
-    pub(crate) offered: Vec<(OsString, OsString)>,
+    /// Whether the caller's variables are offered to the policy, and which are not.
+    pub(crate) inherit: Inherit,
+    pub(crate) removed: Vec<OsString>,
     /// Those that pass in any case.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    pub(crate) streams: Streams,
+    /// Its three streams; `None` for the session's own terminal.
+    pub(crate) streams: [Option<Stdio>; 3],
+    pub(crate) terminal: Option<Size>,
     pub(crate) decider: Option<Arc<dyn Decider>>,
     /// Whether the session's first process is born before the policy is made. Whoever starts the
     /// thread says so: while that has not gone to sleep yet, no processor seems to be free.
     pub(crate) ahead: bool,
 }
 
-/// A session, and what it was started with.
-type Begun = (launch::Running, (launch::Command, Planned));
+/// What a session was started with.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) command: launch::Command,
+    pub(crate) planned: Planned,
+    /// The caller's ends of the streams that are pipes.
+    pub(crate) ends: [Option<OwnedFd>; 3],
+}
 
 impl Start {
     /// Makes the policy and holds the command by it.
-    pub(crate) fn run(mut self) -> Result<Begun, SpawnError> {
+    pub(crate) fn run(mut self) -> Result<(launch::Running, Begun), SpawnError> {
         // Whatever refuses it will refuse the launch as well, and be explained then.
-        if self.ahead
-            && let Ok(ahead) = Ahead::begin_anyway()
-        {
-            let spare = self.streams.try_clone().map_err(SpawnError::Stream)?;
-            match self.attempt(Some(ahead)) {
-                // The host has mounted something since. This can only happen to one born ahead.
-                Err(SpawnError::Launch(LaunchError::Changed)) => self.streams = spare,
-                other => return other,
+        let ahead = self.ahead.then(|| Ahead::begin_anyway().ok()).flatten();
+        let (streams, ends) = self.open().map_err(SpawnError::Stream)?;
+        let (running, (command, planned)) = match ahead {
+            None => self.attempt(streams, None)?,
+            Some(ahead) => {
+                let spare = streams.try_clone().map_err(SpawnError::Stream)?;
+                match self.attempt(streams, Some(ahead)) {
+                    // The host has mounted something since. This can only happen to one born ahead.
+                    Err(SpawnError::Launch(LaunchError::Changed)) => self.attempt(spare, None)?,
+                    other => other?,
+                }
             }
-        }
-        self.attempt(None)
+        };
+        let begun = Begun {
+            command,
+            planned,
+            ends,
+        };
+        Ok((running, begun))
     }
 
-    /// Takes the streams.
-    fn attempt(&mut self, ahead: Option<Ahead>) -> Result<Begun, SpawnError> {
+    fn attempt(
+        &self,
+        streams: Streams,
+        ahead: Option<Ahead>,
+    ) -> Result<(launch::Running, (launch::Command, Planned)), SpawnError> {
         let walls = self.sandbox.walls()?;
         let project = walls.place.project.as_path();
         let command = launch::Command {
@@ -59,12 +82,12 @@ impl Start {
                 None => project.to_owned(),
                 Some(directory) => project.join(directory),
             },
-            environment: self.offered.clone(),
+            environment: self.offered(),
         };
         let given = Given {
             variables: self.variables.clone(),
             ahead,
-            ..Given::from(std::mem::take(&mut self.streams))
+            ..Given::from(streams)
         };
         let options = self.sandbox.options(&command, &walls);
         let prepared = launch::prepare_with(&walls.policy, &walls.plan, &command, options, given)?;
@@ -75,4 +98,55 @@ impl Start {
         let planned = Planned::new(&walls.policy, &walls.plan);
         Ok((prepared.spawn()?, (command, planned)))
     }
+
+    /// The caller's variables, as far as they are offered.
+    fn offered(&self) -> Vec<(OsString, OsString)> {
+        if self.inherit == Inherit::Nothing {
+            return Vec::new();
+        }
+        std::env::vars_os()
+            .filter(|(name, _)| !self.removed.contains(name))
+            .collect()
+    }
+
+    /// Opens the streams; also returns the caller's ends of those that are pipes.
+    fn open(&mut self) -> io::Result<(Streams, [Option<OwnedFd>; 3])> {
+        let [input, output, error] = std::mem::take(&mut self.streams);
+        let mut ends = [const { None }; 3];
+        let [to_input, from_output, from_error] = &mut ends;
+        let streams = Streams {
+            input: open(input, |reader, writer| (reader, writer), to_input)?,
+            output: open(output, |reader, writer| (writer, reader), from_output)?,
+            error: open(error, |reader, writer| (writer, reader), from_error)?,
+            terminal: self.terminal.map(NewTerminal::new),
+        };
+        Ok((streams, ends))
+    }
+}
+
+/// Opens a stream. Of a pipe's ends, reader and writer, `sides` says which is the command's, and
+/// which the caller's: that goes to `end`.
+fn open(
+    stream: Option<Stdio>,
+    sides: fn(OwnedFd, OwnedFd) -> (OwnedFd, OwnedFd),
+    end: &mut Option<OwnedFd>,
+) -> io::Result<Stream> {
+    let Some(Stdio(wanted)) = stream else {
+        return Ok(Stream::Terminal);
+    };
+    Ok(match wanted {
+        Wanted::File(file) => Stream::Given(file),
+        Wanted::Inherit => Stream::Inherited,
+        Wanted::Null => {
+            let null = File::options().read(true).write(true).open("/dev/null")?;
+            Stream::Given(null.into())
+        }
+        Wanted::Pipe => {
+            // Both are closed by exec in whatever the caller starts besides.
+            let (reader, writer) = io::pipe()?;
+            let (inner, outer) = sides(reader.into(), writer.into());
+            *end = Some(outer);
+            Stream::Given(inner)
+        }
+    })
 }

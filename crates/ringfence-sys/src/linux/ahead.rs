@@ -53,6 +53,8 @@ pub struct Ahead<C: 'static, F: 'static, R: 'static> {
 #[derive(Debug)]
 struct Kept<C, F> {
     child: Child,
+    /// [`MOVED`] or [`LEFT`].
+    placed: u32,
     context: Option<Box<C>>,
     first: Option<Box<F>>,
     /// By this the child knows that we are still there.
@@ -78,7 +80,7 @@ struct Post<C, F, R> {
     rest: Letter<R>,
     /// The starter, by the number of a pidfd.
     starter: RawFd,
-    /// Zero until somebody has tried to put the child elsewhere; then [`MOVED`] or [`LEFT`].
+    /// Zero until the child may begin; then [`MOVED`] or [`LEFT`], for whether it was put elsewhere.
     placed: AtomicU32,
     /// The processors that both may run on.
     processors: Processors,
@@ -182,7 +184,7 @@ struct Birth<C: 'static, F: 'static, R: 'static> {
 }
 
 impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
-    /// Starts a child as described by `spawn`, and lets it begin.
+    /// Starts a child as described by `spawn`. It begins when it is [let](Self::let_begin).
     ///
     /// # Errors
     ///
@@ -209,31 +211,21 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         // SAFETY: laid there just now. From here on both sides only share it.
         let here = unsafe { &post.as_ref().here };
         let child = spawn.blocked(Sharing::until_left(here), launch, Some((&stack, below)))?;
-        let ahead = Self {
+        // On another processor than ours: the kernel would leave it where it was born, behind us,
+        // until we sleep. With nowhere else to go, it waits for its turn.
+        let moved = processors::others()
+            .is_some_and(|others| sched_setaffinity(Some(child.pid()), &others).is_ok());
+        Ok(Self {
             kept: ManuallyDrop::new(Kept {
                 child,
+                placed: if moved { MOVED } else { LEFT },
                 context: None,
                 first: None,
                 _own: own,
                 _stack: stack,
             }),
             post,
-        };
-        ahead.place_elsewhere();
-        Ok(ahead)
-    }
-
-    /// Puts the child on another processor than ours. The kernel would leave it where it was born,
-    /// behind us, until we sleep.
-    fn place_elsewhere(&self) {
-        let post = self.post();
-        // With nowhere else to go, it waits for its turn.
-        let child = self.kept.child.pid();
-        let moved = processors::others()
-            .is_some_and(|others| sched_setaffinity(Some(child), &others).is_ok());
-        let placed = if moved { MOVED } else { LEFT };
-        post.placed.store(placed, Ordering::Release);
-        let _woken = futex::wake(&post.placed, futex::Flags::PRIVATE, 1);
+        })
     }
 
     /// What the child can begin with, if it has that.
@@ -241,8 +233,9 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         self.kept.context.as_deref()
     }
 
-    /// Gives it what it can begin with, and goes on. Only the first time counts.
+    /// Lets it begin, gives it what it can begin with, and goes on. Only the first time counts.
     pub fn begin(&mut self, context: Box<C>) {
+        self.let_begin();
         if self.kept.context.is_none() {
             let text = ptr::from_ref(&**self.kept.context.insert(context));
             self.post().context.send(text.cast_mut());
@@ -261,6 +254,7 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
     /// first orders come back with it.
     pub fn finish(self, rest: &mut R) -> (Child, Option<Box<F>>) {
         let mut this = ManuallyDrop::new(self);
+        this.let_begin();
         this.post().rest.send(rest);
         sleep_while(&this.post().here, HERE, futex::Flags::empty());
         // SAFETY: it is not used again, since `this` is never dropped. The kernel has said that the
@@ -271,8 +265,17 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
 }
 
 impl<C, F, R> Ahead<C, F, R> {
+    /// Lets the child begin. Until a processor has woken up for it, there is time for something that
+    /// has to be done before.
+    pub fn let_begin(&self) {
+        let placed = &self.post().placed;
+        placed.store(self.kept.placed, Ordering::Release);
+        let _woken = futex::wake(placed, futex::Flags::PRIVATE, 1);
+    }
+
     /// Has nothing for it to do any more. It goes while we go on; dropping this waits for it.
     pub fn dismiss(&self) {
+        self.let_begin();
         let post = self.post();
         post.context.refuse();
         post.first.refuse();

@@ -93,9 +93,10 @@ impl Ahead {
     #[doc(hidden)]
     pub fn begin_anyway() -> io::Result<Self> {
         let begun = wire::now();
-        let mounts = File::open("/proc/self/mountinfo")?.into();
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
         let mut process = ahead::Ahead::start(&spawn, live)?;
+        let mounts = File::open("/proc/self/mountinfo")?.into();
+        process.let_begin();
         // Laid out while it makes its namespaces.
         process.begin(Box::new(Common {
             user: IdMap::same(geteuid().as_raw()),
