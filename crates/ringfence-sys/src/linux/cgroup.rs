@@ -12,7 +12,7 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 
 use super::files::{self, CGROUP2_MAGIC};
 use super::mountinfo::{self, Mount};
-use super::procfs;
+use super::{procfs, statmount};
 
 /// The path of the calling process in the version 2 tree, from `/proc/self/cgroup`: the line
 /// that begins with `0::`.
@@ -34,12 +34,32 @@ pub fn mount<'t>(text: &'t [u8], own: &'t [u8]) -> Option<(Mount<'t>, &'t [u8])>
     mountinfo::mounts(text)
         .flatten()
         .filter(|mount| mount.kind == b"cgroup2")
-        .filter_map(|mount| {
-            let below = own.strip_prefix(mount.root)?;
-            let whole = mount.root.ends_with(b"/") || below.is_empty() || below.starts_with(b"/");
-            whole.then(|| (mount, below.strip_prefix(b"/").unwrap_or(below)))
-        })
+        .filter_map(|mount| Some((mount, below(own, mount.root)?)))
         .last()
+}
+
+/// Where nearly every machine has the version 2 tree.
+const USUAL: [&CStr; 2] = [c"/sys/fs/cgroup", c"/sys/fs/cgroup/unified"];
+
+/// The same as [`mount`] for the places where the tree usually is: asking about those takes the kernel
+/// a tenth of the time in which it writes down every mount there is.
+///
+/// `None` if the tree is not there, or does not show the group, or before Linux 6.8: then
+/// `mountinfo` has the answer.
+pub fn usual_mount(own: &[u8]) -> Option<(&'static CStr, &[u8])> {
+    USUAL.into_iter().find_map(|point| {
+        let tree = Group::open(point).ok()?;
+        let mounted = statmount::mounted(tree.as_fd()).ok()?;
+        let at = mounted.point() == point.to_bytes();
+        Some((point, below(own, mounted.root()).filter(|_| at)?))
+    })
+}
+
+/// Where the group `own` is below a mount that shows the tree from `root` on, if it is there.
+fn below<'t>(own: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
+    let below = own.strip_prefix(root)?;
+    let whole = root.ends_with(b"/") || below.is_empty() || below.starts_with(b"/");
+    whole.then(|| below.strip_prefix(b"/").unwrap_or(below))
 }
 
 /// A cgroup that is open.
@@ -252,6 +272,20 @@ mod tests {
         assert_eq!(mount(text, b"/docker/abcd"), None);
         assert_eq!(mount(text, b"/docker"), None);
         assert_eq!(mount(text, b"/"), None);
+    }
+
+    #[test]
+    fn the_usual_place_is_what_mountinfo_says_of_it() {
+        let text = std::fs::read("/proc/self/mountinfo").unwrap();
+        for own in [&b"/"[..], b"/a/b"] {
+            let Some((point, below)) = usual_mount(own) else {
+                continue;
+            };
+            let (mount, expected) = mount(&text, own).unwrap();
+            assert_eq!((point.to_bytes(), below), (mount.point, expected));
+        }
+        // A group that only a mount from outside of our view could show.
+        assert_eq!(usual_mount(b"nowhere"), None);
     }
 
     #[test]

@@ -90,6 +90,55 @@ pub fn statmount(id: MountId) -> Result<MountFacts, Errno> {
     })
 }
 
+/// Which part of its filesystem a mount shows, and where.
+#[derive(Clone, Debug)]
+pub struct Mounted(Texts);
+
+impl Mounted {
+    /// The directory of the filesystem that is its root, as the caller's cgroup namespace has it.
+    pub fn root(&self) -> &[u8] {
+        self.0.text(self.0.answer.root)
+    }
+
+    /// Where it is, from the caller's root.
+    pub fn point(&self) -> &[u8] {
+        self.0.text(self.0.answer.point)
+    }
+}
+
+/// Tells where the mount is that `fd` was opened through.
+///
+/// # Errors
+///
+/// [`Errno::OVERFLOW`] for very long paths; otherwise as [`statmount`].
+pub fn mounted(fd: BorrowedFd<'_>) -> Result<Mounted, Errno> {
+    const MNT_ROOT: u64 = 0x8;
+    const MNT_POINT: u64 = 0x10;
+    let request = Request::new(mount_id(fd)?, MNT_ROOT | MNT_POINT);
+    let mut answer = Texts {
+        answer: Answer::default(),
+        bytes: [0; LONGEST_TEXTS],
+    };
+    // SAFETY: as for `statmount`: the texts lie behind the answer, in the same live buffer.
+    unsafe {
+        raw::call(
+            SYS_STATMOUNT,
+            [
+                raw::address(&request),
+                raw::address_mut(&mut answer),
+                size_of::<Texts>(),
+                0,
+                0,
+                0,
+            ],
+        )
+    }?;
+    if answer.answer.mask & (MNT_ROOT | MNT_POINT) != MNT_ROOT | MNT_POINT {
+        return Err(Errno::NOSYS);
+    }
+    Ok(Mounted(answer))
+}
+
 /// Lists the mounts below one, at any depth, into `ids`, and returns those found.
 ///
 /// # Errors
@@ -169,6 +218,7 @@ impl Request {
 }
 
 /// `struct statmount` as far as we read it; the kernel's is 512 bytes long.
+#[derive(Clone, Debug)]
 #[repr(C)]
 struct Answer {
     size: u32,
@@ -185,7 +235,14 @@ struct Answer {
     old_parent: u32,
     mount_attributes: u64,
     propagation: u64,
-    rest: [u64; 54],
+    peers: u64,
+    master: u64,
+    propagated_from: u64,
+    /// Where its text begins, behind the answer.
+    root: u32,
+    /// The same.
+    point: u32,
+    rest: [u64; 50],
 }
 
 const _: () = assert!(size_of::<Answer>() == 512);
@@ -207,7 +264,31 @@ impl Default for Answer {
             old_parent: 0,
             mount_attributes: 0,
             propagation: 0,
-            rest: [0; 54],
+            peers: 0,
+            master: 0,
+            propagated_from: 0,
+            root: 0,
+            point: 0,
+            rest: [0; 50],
         }
+    }
+}
+
+/// Room for both texts of a mount that is where mounts usually are.
+const LONGEST_TEXTS: usize = 512;
+
+/// An answer with its texts, each of which ends in a NUL.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct Texts {
+    answer: Answer,
+    bytes: [u8; LONGEST_TEXTS],
+}
+
+impl Texts {
+    fn text(&self, from: u32) -> &[u8] {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let text = self.bytes.get(from..).unwrap_or_default();
+        text.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 }

@@ -111,11 +111,16 @@ impl Site {
 /// Where the version 2 tree is mounted, and where our own group is in it.
 fn own_group() -> Result<(PathBuf, PathBuf), NoSite> {
     let groups = procfs::whole("/proc/self/cgroup").map_err(|_| NoSite::NoTree)?;
-    let mounts = procfs::whole("/proc/self/mountinfo").map_err(|_| NoSite::NoTree)?;
     let own = cgroup::own_path(&groups).ok_or(NoSite::NoTree)?;
-    let (tree, below) = cgroup::mount(&mounts, own).ok_or(NoSite::NoTree)?;
-    let tree: Vec<u8> = unescaped(tree.point).collect();
-    let tree = PathBuf::from(std::ffi::OsString::from(os(&tree)));
+    let mounts;
+    let (tree, below) = if let Some((tree, below)) = cgroup::usual_mount(own) {
+        (PathBuf::from(os(tree.to_bytes())), below)
+    } else {
+        mounts = procfs::whole("/proc/self/mountinfo").map_err(|_| NoSite::NoTree)?;
+        let (tree, below) = cgroup::mount(&mounts, own).ok_or(NoSite::NoTree)?;
+        let tree: Vec<u8> = unescaped(tree.point).collect();
+        (PathBuf::from(os(&tree)), below)
+    };
     let own = if below.is_empty() {
         tree.clone()
     } else {
