@@ -189,7 +189,12 @@ fn leftovers_are_known_by_more_than_their_names() {
         stage.wait_for_sessions(&stage.names(1));
         let record = fs::read_dir(stage.registry()).unwrap().next().unwrap();
         let record = record.unwrap().path();
-        let text = fs::read_to_string(&record).unwrap();
+        let text = || fs::read_to_string(&record).unwrap();
+        // Until then its processes are known by their mark.
+        wait_until("its first process is written down", || {
+            text().contains("\"start\"")
+        });
+        let text = text();
         supervisor.kill().unwrap();
         supervisor.wait().unwrap();
         stage.done(&["sessions", "clean"]);

@@ -35,11 +35,15 @@ pub(super) fn random() -> Result<[u8; 8], Errno> {
     Ok(random)
 }
 
-/// The kernel's name for this start of the machine; there is one world of process numbers.
-pub(super) fn world() -> Result<(String, u64), Errno> {
-    let boot = processes::boot();
-    let boot = boot.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok((boot, 0))
+/// The kernel's name for this start of the machine.
+pub(super) fn boot() -> Result<String, Errno> {
+    processes::boot().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// There is one world of process numbers.
+#[expect(clippy::unnecessary_wraps, reason = "as where there are several")]
+pub(super) fn pids() -> Result<u64, Errno> {
+    Ok(0)
 }
 
 /// The device that holds a file.

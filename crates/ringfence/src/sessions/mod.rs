@@ -23,7 +23,7 @@ mod tree;
 #[doc(hidden)]
 pub use record::About;
 pub(crate) use record::DirectoryIdentity;
-pub(crate) use registry::Entry;
+pub(crate) use registry::{Entry, Making};
 pub use registry::{Registry, RegistryError};
 #[cfg(target_os = "linux")]
 pub(crate) use tree::remove_all;

@@ -177,17 +177,50 @@ fn made_name(command: &[OsString], id: &str) -> String {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct World {
-    /// The kernel's name for this start of the machine.
-    pub(super) boot: String,
+    /// The kernel's name for this start of the machine. It is not asked for as long as no number of a
+    /// process is written down: everything else was drawn at random, and means the same for ever.
+    pub(super) boot: Option<String>,
     /// The number of the pid namespace.
     pub(super) pids: u64,
 }
 
 impl World {
+    /// Where we are, and when.
     pub(super) fn ours() -> Result<Self, Errno> {
-        let (boot, pids) = sweep::world()?;
-        Ok(Self { boot, pids })
+        Self::here()?.now()
     }
+
+    /// Where we are.
+    pub(super) fn here() -> Result<Self, Errno> {
+        let pids = sweep::pids()?;
+        Ok(Self { boot: None, pids })
+    }
+
+    /// The same place, and when it is.
+    pub(super) fn now(self) -> Result<Self, Errno> {
+        let boot = Some(sweep::boot()?);
+        Ok(Self { boot, ..self })
+    }
+
+    /// How it is to the world of whoever asks.
+    pub(super) fn seen_from(&self, ours: &Self) -> Apart {
+        match &self.boot {
+            Some(boot) if Some(boot) != ours.boot.as_ref() => Apart::Earlier,
+            _ if self.pids != ours.pids => Apart::Elsewhere,
+            _ => Apart::Not,
+        }
+    }
+}
+
+/// How far two worlds are apart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Apart {
+    /// Before the machine was started anew.
+    Earlier,
+    /// In another pid namespace.
+    Elsewhere,
+    /// They are one.
+    Not,
 }
 
 /// A process, told from every other that ever gets its number.
@@ -227,15 +260,26 @@ impl DirectoryIdentity {
         }
     }
 
+    /// One that we have just made, where nobody else can put another in its place.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn at(path: PathBuf) -> Result<Self, Errno> {
+        let found = rustix::fs::lstat(&path)?;
+        Self::known(path, &found)
+    }
+
     /// One that is there.
     pub(crate) fn of(path: PathBuf, directory: impl std::os::fd::AsFd) -> Result<Self, Errno> {
         let found = fstat(directory)?;
+        Self::known(path, &found)
+    }
+
+    fn known(path: PathBuf, found: &rustix::fs::Stat) -> Result<Self, Errno> {
         if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
         Ok(Self {
             path,
-            device: sweep::device(&found),
+            device: sweep::device(found),
             inode: found.st_ino,
         })
     }
@@ -244,6 +288,25 @@ impl DirectoryIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_world_is_a_place_and_a_time() {
+        let world = |boot: Option<&str>, pids| World {
+            boot: boot.map(str::to_owned),
+            pids,
+        };
+        let ours = world(Some("a"), 1);
+        for (other, apart) in [
+            (world(Some("a"), 1), Apart::Not),
+            (world(None, 1), Apart::Not),
+            (world(Some("a"), 2), Apart::Elsewhere),
+            (world(None, 2), Apart::Elsewhere),
+            (world(Some("b"), 1), Apart::Earlier),
+            (world(Some("b"), 2), Apart::Earlier),
+        ] {
+            assert_eq!(other.seen_from(&ours), apart, "{other:?}");
+        }
+    }
 
     #[test]
     fn a_name_is_made_of_the_command_and_can_be_typed() {

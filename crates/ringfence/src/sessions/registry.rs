@@ -13,9 +13,12 @@ use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat,
 };
 
-use super::record::{About, DirectoryIdentity, LARGEST, ProcessIdentity, Record, VERSION, World};
-use super::sweep::{self, GroupIdentity, Mark};
-use super::{Session, State};
+use super::record::{
+    About, Apart, DirectoryIdentity, LARGEST, ProcessIdentity, Record, VERSION, World,
+};
+#[cfg(target_os = "linux")]
+use super::sweep::{GroupIdentity, Mark};
+use super::{Session, State, sweep};
 use crate::launch::Linger;
 use crate::place::{Lookout, Surroundings};
 
@@ -229,33 +232,30 @@ impl Registry {
         &self.path
     }
 
-    /// Writes down a session that is about to start, and keeps it so until the entry goes.
-    ///
-    /// One that has started already comes with its first process.
-    pub(crate) fn begin(
-        &self,
-        about: &About,
-        first: Option<(i32, Linger)>,
-    ) -> Result<Entry, Errno> {
-        let mut record = Record::new(about, World::ours()?);
-        if let Some((first, linger)) = first {
-            record.first = ProcessIdentity::of(first);
-            record.linger = linger == Linger::Yes;
-        }
+    /// Writes down a session that has started, and keeps it so until the entry goes.
+    pub(crate) fn begin(&self, about: &About, first: i32, linger: Linger) -> Result<Entry, Errno> {
+        let mut entry = self.announce(about)?;
+        entry.started(first, linger)?;
+        Ok(entry)
+    }
+
+    /// Makes an entry for a session that is about to start. It is empty until something is about to be
+    /// made: an empty one tells of nothing, and goes with the next start.
+    pub(crate) fn announce(&self, about: &About) -> Result<Entry, Errno> {
+        let record = Record::new(about, World::here()?);
         let name = CString::new(format!("{}.{}", record.supervisor, record.id));
         let name = name.map_err(|_| Errno::INVAL)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = open_in(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let mut entry = Entry {
+        Ok(Entry {
             registry: self.clone(),
             name,
             file,
             record,
             length: 0,
-        };
-        entry.write()?;
-        Ok(entry)
+            written: false,
+        })
     }
 
     /// Every session that is written down.
@@ -300,7 +300,8 @@ impl Registry {
 
     fn end(&self, found: &FoundRecord) -> Result<(), RegistryError> {
         let name = || found.record.name.clone();
-        if World::ours().ok().as_ref() != Some(&found.record.world) {
+        let apart = World::ours().map(|ours| found.record.world.seen_from(&ours));
+        if apart != Ok(Apart::Not) {
             return Err(RegistryError::Elsewhere { name: name() });
         }
         if found.lock().is_ok() {
@@ -398,17 +399,12 @@ impl Registry {
     /// Removes what a session has left, whose record is locked by us. `false` if its numbers mean
     /// nothing here.
     fn remove(&self, found: &FoundRecord) -> Result<bool, RegistryError> {
-        let same_boot = World::ours().map(|ours| {
-            (
-                ours.boot == found.record.world.boot,
-                ours == found.record.world,
-            )
-        });
-        let swept = match same_boot {
+        let apart = World::ours().map(|ours| found.record.world.seen_from(&ours));
+        let swept = match apart {
             // Since the machine was started anew, none of its processes or groups can be there.
-            Ok((false, _)) => sweep::remove_directory(&found.record),
-            Ok((true, true)) => sweep::remove(&found.record),
-            Ok((true, false)) | Err(_) => return Ok(false),
+            Ok(Apart::Earlier) => sweep::remove_directory(&found.record),
+            Ok(Apart::Not) => sweep::remove(&found.record),
+            Ok(Apart::Elsewhere) | Err(_) => return Ok(false),
         };
         swept.map_err(|errno| RegistryError::Survivors {
             name: found.record.name.clone(),
@@ -486,6 +482,8 @@ pub(crate) struct Entry {
     record: Record,
     /// How long what was written last is.
     length: usize,
+    /// Whether everything that is known was written.
+    written: bool,
 }
 
 impl Entry {
@@ -494,26 +492,48 @@ impl Entry {
         &self.record.name
     }
 
+    /// What the session's processes bear. It is written with whatever comes next.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn bear(&mut self, mark: Mark) {
+        self.record.mark = Some(mark);
+        self.written = false;
+    }
+
+    /// Whether its processes can be found without the number of the first.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_borne(&self) -> bool {
+        self.record.mark.is_some()
+    }
+
     /// Writes down what is about to be made.
-    pub(crate) fn expect(
-        &mut self,
-        mark: Option<Mark>,
-        group: Option<GroupIdentity>,
-        tmp: Option<DirectoryIdentity>,
-    ) -> Result<(), Errno> {
-        self.record.mark = mark.or(self.record.mark);
-        if group.is_some() {
-            self.record.group = group;
+    pub(crate) fn expect(&mut self, making: Making) -> Result<(), Errno> {
+        self.make(making);
+        self.write()
+    }
+
+    /// What was made. It is written with whatever comes next, or by [`settle`](Self::settle): what is
+    /// only expected is removed while nothing is in it.
+    pub(crate) fn make(&mut self, made: Making) {
+        match made {
+            Making::Directory(tmp) => self.record.tmp = Some(tmp),
+            #[cfg(target_os = "linux")]
+            Making::Group(group) => self.record.group = Some(group),
         }
-        if tmp.is_some() {
-            self.record.tmp = tmp;
+        self.written = false;
+    }
+
+    /// Writes everything that is known, if it was not written yet. Nothing may start before.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn settle(&mut self) -> Result<(), Errno> {
+        if self.written {
+            return Ok(());
         }
         self.write()
     }
 
     /// Writes down the first process.
-    #[cfg(target_os = "linux")]
     pub(crate) fn started(&mut self, first: i32, linger: Linger) -> Result<(), Errno> {
+        self.record.world = self.record.world.clone().now()?;
         self.record.first = ProcessIdentity::of(first);
         self.record.linger = linger == Linger::Yes;
         self.write()
@@ -531,8 +551,19 @@ impl Entry {
             rustix::fs::ftruncate(&self.file, u64::try_from(text.len()).unwrap_or(u64::MAX))?;
         }
         self.length = text.len();
+        self.written = true;
         Ok(())
     }
+}
+
+/// Something that a session could leave behind.
+#[derive(Debug)]
+pub(crate) enum Making {
+    /// Its temporary directory, or its own.
+    Directory(DirectoryIdentity),
+    /// Its cgroup.
+    #[cfg(target_os = "linux")]
+    Group(GroupIdentity),
 }
 
 impl Drop for Entry {
@@ -541,3 +572,8 @@ impl Drop for Entry {
         let _ = unlinkat(&*self.registry.directory, &self.name, AtFlags::empty());
     }
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -31,13 +31,17 @@ pub(super) fn random() -> Result<[u8; 8], Errno> {
     Ok(random)
 }
 
-/// The kernel's name for this start of the machine, and the number of the pid namespace.
-pub(super) fn world() -> Result<(String, u64), Errno> {
+/// The kernel's name for this start of the machine.
+pub(super) fn boot() -> Result<String, Errno> {
     let boot = procfs::whole("/proc/sys/kernel/random/boot_id")
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let boot = str::from_utf8(&boot).map_err(|_| Errno::IO)?;
-    let pids = rustix::fs::stat("/proc/self/ns/pid")?.st_ino;
-    Ok((boot.trim().to_owned(), pids))
+    Ok(boot.trim().to_owned())
+}
+
+/// The number of the pid namespace.
+pub(super) fn pids() -> Result<u64, Errno> {
+    Ok(rustix::fs::stat("/proc/self/ns/pid")?.st_ino)
 }
 
 /// The device that holds a file.

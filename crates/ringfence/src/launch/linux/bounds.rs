@@ -8,7 +8,7 @@ use super::acts::Ready;
 use super::init::Boundary;
 use super::prepare::{Gathered, refused};
 use crate::launch::{LaunchError, Options, StepName};
-use crate::sessions::{Entry, Registry};
+use crate::sessions::{Entry, Making, Registry};
 use crate::track::group::{NoSite, SessionGroup, Site};
 use crate::track::mark::Mark;
 
@@ -32,7 +32,7 @@ pub(super) fn announced(
     let mut entry = match &options.registry {
         Some((path, about)) if leaves => {
             let registry = Registry::open(path).ok();
-            registry.and_then(|registry| registry.begin(about, None).ok())
+            registry.and_then(|registry| registry.announce(about).ok())
         }
         _ => None,
     };
@@ -41,13 +41,24 @@ pub(super) fn announced(
         Boundary::PidNamespace => None,
     };
     if let (Some(entry), Some((mark, _))) = (&mut entry, &marked) {
-        let _ = entry.expect(Some(*mark), None, None);
+        entry.bear(*mark);
     }
     Ok(Announced { entry, marked })
 }
 
 impl Gathered {
-    /// Makes the session's cgroup, written down before and after.
+    /// Writes down everything that was made, by what the kernel knows it by: nothing is in it yet, and
+    /// from here on something may be.
+    pub(super) fn settle(&mut self) -> Result<(), LaunchError> {
+        let holds = self.group.is_some() || self.tmp.is_some();
+        match self.entry.as_mut().map(Entry::settle) {
+            // A session that has made nothing is held by its supervisor all the same.
+            Some(Err(errno)) if holds => Err(refused("write the session down", errno)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the session's cgroup, written down before and (by [`settle`](Self::settle)) after.
     pub(super) fn new_group(&mut self) -> Result<SessionGroup, LaunchError> {
         let failed = |errno: Errno| LaunchError::Act {
             step: StepName(Step::Cgroup),
@@ -66,12 +77,11 @@ impl Gathered {
         let name = SessionGroup::draw_name().map_err(failed)?;
         if let Some(entry) = &mut self.entry {
             let planned = SessionGroup::planned(&site, &name);
-            entry.expect(None, Some(planned), None).map_err(failed)?;
+            entry.expect(Making::Group(planned)).map_err(failed)?;
         }
         let group = SessionGroup::create(site, name).map_err(failed)?;
         if let Some(entry) = &mut self.entry {
-            let made = Some(group.identity());
-            entry.expect(None, made, None).map_err(failed)?;
+            entry.make(Making::Group(group.identity()));
         }
         Ok(group)
     }

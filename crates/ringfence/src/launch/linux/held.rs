@@ -29,14 +29,21 @@ pub(super) const MOMENT: Duration = Duration::from_millis(100);
 
 impl Running {
     /// Remembers where the session is to be written down. One that could leave something behind is
-    /// there already, and now has a first process.
+    /// there already. Its processes are found by their mark, so the number of the first has time
+    /// until the session is worth it; without a mark it is all there is.
     pub(super) fn expect_registration(&mut self, registry: Option<(PathBuf, About)>) {
+        if !self.held.entry.as_ref().is_none_or(Entry::is_borne) {
+            self.say_who_is_first();
+        }
+        self.held.pending = registry;
+    }
+
+    fn say_who_is_first(&mut self) {
         let (first, linger) = (self.id(), self.linger);
         if let Some(entry) = &mut self.held.entry {
             // A session that nobody can be told of is held by its supervisor all the same.
             let _ = entry.started(first, linger);
         }
-        self.held.pending = registry;
     }
 
     /// Writes the session down, and removes what killed supervisors have left.
@@ -51,9 +58,10 @@ impl Running {
                 return;
             }
         };
-        if self.held.entry.is_none() {
-            let started = Some((self.id(), self.linger));
-            match registry.begin(&about, started) {
+        if self.held.entry.is_some() {
+            self.say_who_is_first();
+        } else {
+            match registry.begin(&about, self.id(), self.linger) {
                 Ok(entry) => self.held.entry = Some(entry),
                 Err(errno) => {
                     let source = errno.into();

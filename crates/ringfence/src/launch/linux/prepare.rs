@@ -155,6 +155,7 @@ pub fn prepare_with(
     if options.testing.danger_without != Some(Step::Limits) {
         gathered.finish();
     }
+    gathered.settle()?;
     let directory = directory(policy, &command.directory)?;
     let programs = programs(command, &environment)?;
     let (end, end_inside) = pipe("open a pipe")?;
@@ -215,7 +216,7 @@ pub(super) struct Gathered {
     pub(super) acts: Vec<(Step, Ready)>,
     namespaces: Namespaces,
     pub(super) wall: Option<u64>,
-    tmp: Option<SessionTmp>,
+    pub(super) tmp: Option<SessionTmp>,
     /// Over which the filter's listener will come.
     asked_over: Option<OwnedFd>,
     gate: Option<Opening>,

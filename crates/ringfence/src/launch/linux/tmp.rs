@@ -5,7 +5,6 @@
 
 use std::ffi::CString;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::process::fill_random;
 
 use crate::launch::LaunchError;
-use crate::sessions::{DirectoryIdentity, Entry, remove_all};
+use crate::sessions::{DirectoryIdentity, Entry, Making, remove_all};
 
 /// The variables that programs look for a temporary directory in.
 const VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
@@ -26,8 +25,8 @@ pub(super) struct SessionTmp(PathBuf);
 impl SessionTmp {
     /// Makes the directory and points the variables to it.
     ///
-    /// It is written down before and after: whoever is killed between leaves an empty directory
-    /// of that name, and nothing else goes by the name alone.
+    /// It is written down before, and after before anything starts: whoever is killed between leaves an
+    /// empty directory of that name, and nothing else goes by the name alone.
     pub(super) fn new(
         environment: &mut Vec<CString>,
         entry: Option<&mut Entry>,
@@ -44,13 +43,13 @@ impl SessionTmp {
             let _ = write!(name, "{byte:02x}");
         }
         // Canonical, since the rule for it follows no link.
-        let parent = std::env::temp_dir().canonicalize().map_err(refused)?;
-        let path = parent.join(name);
+        let path = parent().map_err(refused)?.join(name);
         let noted = |errno: ringfence_sys::Errno| refused(errno.into());
         let mut entry = entry;
         if let Some(entry) = &mut entry {
             let planned = DirectoryIdentity::planned(path.clone());
-            entry.expect(None, None, Some(planned)).map_err(noted)?;
+            let planned = Making::Directory(planned);
+            entry.expect(planned).map_err(noted)?;
         }
         // Refuses what is already there, whatever it is.
         std::fs::DirBuilder::new()
@@ -59,9 +58,8 @@ impl SessionTmp {
             .map_err(refused)?;
         let tmp = Self(path);
         if let Some(entry) = entry {
-            let made = File::open(&tmp.0).map_err(refused)?;
-            let made = DirectoryIdentity::of(tmp.0.clone(), &made).map_err(noted)?;
-            entry.expect(None, None, Some(made)).map_err(noted)?;
+            let made = DirectoryIdentity::at(tmp.0.clone()).map_err(noted)?;
+            entry.make(Making::Directory(made));
         }
         for variable in VARIABLES {
             environment.retain(|known| !has_name(known, variable));
@@ -76,6 +74,17 @@ impl SessionTmp {
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Where directories of sessions are made, by its canonical path.
+fn parent() -> io::Result<PathBuf> {
+    let path = std::env::temp_dir();
+    // Nearly always it is `/tmp`, and asking for that alone is all there is to do.
+    let plain = path.is_absolute()
+        && path.components().as_path().as_os_str() == path.as_os_str()
+        && path.parent() == Some(Path::new("/"))
+        && path.symlink_metadata()?.is_dir();
+    if plain { Ok(path) } else { path.canonicalize() }
 }
 
 fn has_name(variable: &CString, name: &str) -> bool {

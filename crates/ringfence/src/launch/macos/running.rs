@@ -30,7 +30,7 @@ use super::{Session, Stage, now, tell};
 use crate::launch::beside::{Beside, Nothing, timespec};
 use crate::launch::pipes::pipe;
 use crate::launch::{Cause, Linger, Network, Observer, Report, Signals};
-use crate::sessions::{About, DirectoryIdentity, Entry, Registry, RegistryError};
+use crate::sessions::{About, DirectoryIdentity, Entry, Making, Registry, RegistryError};
 
 /// How long a command may take to end once it was asked to.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -174,8 +174,8 @@ impl Running {
         let begin = || -> io::Result<Entry> {
             let directory = self.session.directory.path().as_path();
             let identity = DirectoryIdentity::of(directory.to_owned(), File::open(directory)?)?;
-            let mut entry = registry.begin(about, Some((self.pid, self.linger)))?;
-            entry.expect(None, None, Some(identity))?;
+            let mut entry = registry.begin(about, self.pid, self.linger)?;
+            entry.expect(Making::Directory(identity))?;
             Ok(entry)
         };
         let entry = begin().map_err(refused)?;
