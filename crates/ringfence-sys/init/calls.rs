@@ -289,14 +289,22 @@ pub(crate) fn poll(watched: &mut [Watched]) -> Result<(), Errno> {
     unsafe { call(number::PPOLL, words) }.map(|_count| ())
 }
 
-/// Sleeps so many milliseconds; signals that are blocked do not wake.
-pub(crate) fn rest(milliseconds: u32) {
+/// Sleeps until a signal has arrived, but no longer than so many milliseconds.
+pub(crate) fn rest(signals: u32, milliseconds: u32) {
     let time = [
         u64::from(milliseconds / 1000),
         u64::from(milliseconds % 1000) * 1_000_000,
     ];
-    let words = [0, 0, address(&time), 0, MASK_BYTES, 0];
-    // SAFETY: the kernel reads one time, seconds and nanoseconds, and no records.
+    let mut watched = [Watched::readable(signals)];
+    let words = [
+        address_mut(&mut watched),
+        watched.len(),
+        address(&time),
+        0,
+        MASK_BYTES,
+        0,
+    ];
+    // SAFETY: the kernel reads one time, seconds and nanoseconds, and reads and writes one record.
     let _slept = unsafe { call(number::PPOLL, words) };
 }
 

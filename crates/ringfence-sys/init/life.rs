@@ -6,7 +6,7 @@
 //! none is left.
 
 use super::calls::{self, Child, Errno, Patience, Status, Turn, Watched};
-use super::wire::{self, Background, Boundary, Fails, Orders, Word};
+use super::wire::{self, Background, Boundary, Fails, Going, Orders, Word};
 
 /// What this process was started with.
 pub(crate) struct Life {
@@ -64,8 +64,8 @@ impl Life {
             // As above.
             calls::close_streams();
             say(orders, ended);
-            if orders.boundary == Boundary::PidNamespace {
-                stay_until_let_go(orders);
+            if orders.going == Going::WhenLetGo {
+                stay_until_let_go(orders, signals);
             }
         }
         0
@@ -89,12 +89,12 @@ fn say(orders: &Orders, word: Word) {
     calls::say(orders.end, &word.to_bytes());
 }
 
-/// Stays until the supervisor has gone, or ends this process. Whoever is the last to hold a session's
-/// mounts waits until the kernel has taken all of them down, and only the supervisor is waited for.
-fn stay_until_let_go(orders: &Orders) {
+/// Stays until the supervisor has gone, or ends this process: only the supervisor is waited for. See
+/// [`Going`].
+fn stay_until_let_go(orders: &Orders, signals: u32) {
     // A supervisor that closes the pipe is about to go. Woken by that, this process would take the
     // processor from it; its end is heard of by a signal.
-    calls::rest(MOMENT);
+    calls::rest(signals, MOMENT);
     let mut watched = [Watched::closing(orders.end)];
     while calls::poll(&mut watched).is_ok() && !watched[0].is_broken() {}
 }
@@ -282,6 +282,10 @@ fn end_everyone_else() {
 /// another process before it is reaped here. So each pass ends all children there are, and when
 /// none is left there is no descendant left either.
 fn end_descendants() {
+    // Nearly every command leaves nobody, and then there is no list to read.
+    if let Err(calls::ECHILD) = calls::reap(Patience::None) {
+        return;
+    }
     let mut buffer = [0; 4096];
     loop {
         let mut rest = children(&mut buffer).unwrap_or_default();

@@ -25,6 +25,8 @@ pub struct Orders {
     pub boundary: Boundary,
     /// What becomes of background processes when the command has ended.
     pub background: Background,
+    /// When it goes itself, once it has said how the command ended.
+    pub going: Going,
     /// A step that is to fail, for tests of what is left then.
     pub fails: Fails,
     /// How many of the arguments behind this one name the program to run, in the order in which
@@ -50,6 +52,16 @@ pub enum Background {
     Ends,
     /// They stay until nobody of them is left, or nobody wants them any more.
     Stays,
+}
+
+/// When a first process goes that has done its work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Going {
+    /// At once: what it is in is to be removed.
+    AtOnce,
+    /// When nobody waits any more. Whoever was told of the end goes on sooner: a process that ends first
+    /// keeps the processor for that, and one that holds a session's mounts last takes all of them down.
+    WhenLetGo,
 }
 
 /// A step that is to fail.
@@ -85,6 +97,7 @@ const PID_NAMESPACE: u32 = 1;
 const STAYS: u32 = 2;
 const FAIL_INIT: u32 = 4;
 const FAIL_COMMAND: u32 = 8;
+const WHEN_LET_GO: u32 = 16;
 
 impl Orders {
     /// As they travel.
@@ -96,6 +109,9 @@ impl Orders {
         }
         if self.background == Background::Stays {
             flags |= STAYS;
+        }
+        if self.going == Going::WhenLetGo {
+            flags |= WHEN_LET_GO;
         }
         match self.fails {
             Fails::Command => flags |= FAIL_COMMAND,
@@ -155,7 +171,7 @@ impl Orders {
             steps,
         ] = words;
         let optional = |number: u32| (number != NONE).then_some(number);
-        let known = PID_NAMESPACE | STAYS | FAIL_INIT | FAIL_COMMAND;
+        let known = PID_NAMESPACE | STAYS | FAIL_INIT | FAIL_COMMAND | WHEN_LET_GO;
         if flags & !known != 0 {
             return None;
         }
@@ -177,6 +193,11 @@ impl Orders {
                 Background::Ends
             } else {
                 Background::Stays
+            },
+            going: if flags & WHEN_LET_GO == 0 {
+                Going::AtOnce
+            } else {
+                Going::WhenLetGo
             },
             fails: match (flags & FAIL_INIT, flags & FAIL_COMMAND) {
                 (0, 0) => Fails::Nothing,
@@ -291,6 +312,7 @@ mod tests {
         terminal: Some(9),
         boundary: Boundary::PidNamespace,
         background: Background::Stays,
+        going: Going::WhenLetGo,
         fails: Fails::Nothing,
         programs: 3,
         steps: Steps {
@@ -304,13 +326,16 @@ mod tests {
         for fails in [Fails::Command, Fails::Init, Fails::Nothing] {
             for boundary in [Boundary::Descent, Boundary::PidNamespace] {
                 for background in [Background::Ends, Background::Stays] {
-                    let orders = Orders {
-                        boundary,
-                        background,
-                        fails,
-                        ..ORDERS
-                    };
-                    assert_eq!(Orders::from_text(&orders.to_text()), Some(orders));
+                    for going in [Going::AtOnce, Going::WhenLetGo] {
+                        let orders = Orders {
+                            boundary,
+                            background,
+                            going,
+                            fails,
+                            ..ORDERS
+                        };
+                        assert_eq!(Orders::from_text(&orders.to_text()), Some(orders));
+                    }
                 }
             }
         }

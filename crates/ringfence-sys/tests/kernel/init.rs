@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use ringfence_sys::exec::StringArray;
 use ringfence_sys::failure::Failure;
-use ringfence_sys::init::wire::{Background, Boundary, Fails, NO_PROGRAM, Orders, Steps, Word};
+use ringfence_sys::init::wire::{
+    Background, Boundary, Fails, Going, NO_PROGRAM, Orders, Steps, Word,
+};
 use ringfence_sys::init::{Program, arguments};
 use ringfence_sys::namespaces::Namespaces;
 use ringfence_sys::spawn::{Memory, Spawn};
@@ -65,6 +67,24 @@ fn first(
     programs: &[&str],
     script: &str,
 ) -> First {
+    first_going(
+        Going::WhenLetGo,
+        boundary,
+        background,
+        fails,
+        programs,
+        script,
+    )
+}
+
+fn first_going(
+    going: Going,
+    boundary: Boundary,
+    background: Background,
+    fails: Fails,
+    programs: &[&str],
+    script: &str,
+) -> First {
     let (failure, failure_inside) = pipe();
     let (end, end_inside) = pipe();
     let (output, output_inside) = pipe();
@@ -77,6 +97,7 @@ fn first(
         terminal: None,
         boundary,
         background,
+        going,
         fails,
         programs: 0,
         steps: STEPS,
@@ -186,14 +207,44 @@ fn nobody_is_left_when_it_says_so() {
             assert_eq!(rustix::io::read(&first.output, &mut said), Ok(2));
             // It would sleep here if anybody still held the other end.
             assert_eq!(rustix::io::read(&first.output, &mut said), Ok(0));
-            if boundary == Boundary::PidNamespace {
-                // With it would go the mounts, and it leaves that to nobody. Long enough to be gone.
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                assert_eq!(first.child.try_wait(), Ok(None));
-            }
+            // Whoever waits for its word waits for nothing else. Long enough to be gone.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert_eq!(first.child.try_wait(), Ok(None));
             drop(first.end);
             assert_eq!(first.child.wait(), Ok(Ended::Exited(0)));
         }
+    });
+}
+
+#[test]
+fn one_that_is_to_go_at_once_does() {
+    as_each_user(|_, _| {
+        for boundary in BOTH {
+            let (ends, nothing) = (Background::Ends, Fails::Nothing);
+            let first = first_going(Going::AtOnce, boundary, ends, nothing, SHELL, "exit 3");
+            assert_eq!(word(&first), Some(Word::Exited(3)));
+            assert_eq!(first.child.wait(), Ok(Ended::Exited(0)));
+            drop(first.end);
+        }
+    });
+}
+
+/// It does not look at the pipe for a while, and need not: it is told.
+#[test]
+fn one_that_stays_goes_when_it_is_told_that_its_supervisor_has_gone() {
+    as_each_user(|_, _| {
+        let (ends, nothing) = (Background::Ends, Fails::Nothing);
+        // A machine that is busy otherwise gets another try.
+        let mut tries = (0..5).map(|_| {
+            let first = first(Boundary::Descent, ends, nothing, SHELL, "exit 3");
+            assert_eq!(word(&first), Some(Word::Exited(3)));
+            drop(first.end);
+            let start = std::time::Instant::now();
+            first.child.signal(Signal::CONT).unwrap();
+            assert_eq!(first.child.wait(), Ok(Ended::Exited(0)));
+            start.elapsed()
+        });
+        assert!(tries.any(|took| took < std::time::Duration::from_millis(25)));
     });
 }
 

@@ -5,7 +5,7 @@ use ringfence_sys::Errno;
 use ringfence_sys::process::{Limit, LimitedResource};
 
 use super::acts::Ready;
-use super::init::Boundary;
+use super::init::{Boundary, Going};
 use super::prepare::{Gathered, refused};
 use crate::launch::{LaunchError, Options, StepName};
 use crate::sessions::{Entry, Making, Registry};
@@ -84,6 +84,14 @@ impl Gathered {
             entry.make(Making::Group(group.identity()));
         }
         Ok(group)
+    }
+
+    /// When the first process goes. A cgroup is removed when nobody is in it any more.
+    pub(super) fn going(&self, boundary: Boundary) -> Going {
+        match (boundary, &self.group) {
+            (Boundary::Descent, Some(_)) => Going::AtOnce,
+            _ => Going::WhenLetGo,
+        }
     }
 
     pub(super) fn limits(&mut self, bounds: &[(LimitName, u64)]) -> Result<(), LaunchError> {

@@ -19,7 +19,7 @@ use super::acts::{LandlockBuild, Ready};
 use super::expected::{Devices, Expect, Expected, What, Writing};
 use super::gate::{Making, Wanted};
 use super::helper::Hands;
-use super::init::{Boundary, Inside, Voice, Words};
+use super::init::{Boundary, Going, Inside, Voice, Words};
 use super::seat::{Desk, Seat, Use};
 use crate::launch::Linger;
 
@@ -81,6 +81,7 @@ pub(super) fn read(
     let mut input = Reader { rest, adopt };
     let inside = Inside {
         boundary: Boundary::PidNamespace,
+        going: Going::WhenLetGo,
         hands: Hands::One,
         voice: Arc::new(Voice {
             fail_at: input.optional_step()?,

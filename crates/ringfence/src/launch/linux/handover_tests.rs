@@ -85,6 +85,7 @@ fn inside() -> Inside {
     ];
     Inside {
         boundary: Boundary::PidNamespace,
+        going: Going::WhenLetGo,
         hands: Hands::One,
         acts,
         directory: c"/project".to_owned(),

@@ -30,7 +30,7 @@ use super::wire;
 use crate::launch::Linger;
 use crate::launch::beside::timespec;
 
-pub(super) use ringfence_sys::init::wire::Boundary;
+pub(super) use ringfence_sys::init::wire::{Boundary, Going};
 
 /// All that the inside of a session needs, laid out before it exists.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(super) struct Inside {
     pub(super) mark: Option<Limit>,
     /// What becomes of background processes when the command has ended.
     pub(super) linger: Linger,
+    /// When the first process goes.
+    pub(super) going: Going,
     pub(super) directory: CString,
     pub(super) command: Words,
     pub(super) voice: Arc<Voice>,
@@ -136,6 +138,7 @@ impl Inside {
                 Linger::No => Background::Ends,
                 Linger::Yes => Background::Stays,
             },
+            going: self.going,
             fails: match self.voice.fail_at {
                 Some(Step::Init) => Fails::Init,
                 Some(Step::Command) => Fails::Command,

@@ -167,6 +167,7 @@ pub fn prepare_with(
     };
     let inside = Inside {
         boundary,
+        going: gathered.going(boundary),
         hands,
         seat,
         acts: gathered.acts,

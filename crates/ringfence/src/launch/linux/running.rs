@@ -55,7 +55,7 @@ pub struct Running {
     started_at: SystemTime,
     names: Names,
     pub(super) plan: Plan,
-    _tmp: Option<SessionTmp>,
+    tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
     pub(super) session: Option<Session>,
     /// What knows about names that were tried, once nobody asks any more.
@@ -99,7 +99,7 @@ impl Running {
             started_at: SystemTime::now(),
             names: Names::new(names),
             plan,
-            _tmp: tmp,
+            tmp,
             timeline: Vec::new(),
             broker: None,
             session: None,
@@ -237,11 +237,23 @@ impl Running {
     }
 
     fn first_ends_within(&mut self, patience: Duration) {
+        if self.is_first_gone_within(patience) {
+            self.reaped = self.first.wait().is_ok();
+        }
+    }
+
+    fn is_first_gone_within(&self, patience: Duration) -> bool {
         let timeout = timespec(patience);
         let mut watched = [PollFd::new(&self.first, PollFlags::IN)];
-        let ended = poll(&mut watched, Some(&timeout)).is_ok_and(|count| count > 0);
-        if ended {
-            self.reaped = self.first.wait().is_ok();
+        poll(&mut watched, Some(&timeout)).is_ok_and(|count| count > 0)
+    }
+
+    /// A cgroup goes when nobody is in it, and the first process is the last: it is on its way out
+    /// while the session's directory is removed. Ending it would take longer than waiting for it.
+    fn let_go_of_group(&mut self) {
+        if self.boundary == Boundary::Descent && self.held.group.is_some() {
+            self.tmp = None;
+            self.is_first_gone_within(GRACE);
         }
     }
 
@@ -325,6 +337,7 @@ impl Running {
             // This program ends with the session. All that is left of it is its first process,
             // on its way out, and waiting for that would only make the user wait.
             self.reaped = true;
+            self.let_go_of_group();
         }
         Ok(report)
     }
