@@ -308,6 +308,13 @@ impl Record {
         self.error = Some(error.into());
     }
 
+    /// Opens what is written to when the command has ended, and somebody waits.
+    pub(crate) fn make_ready(&self) {
+        if let Some(trail) = &mut self.journal.pages().trail {
+            trail.make_ready();
+        }
+    }
+
     /// The command runs.
     pub(crate) fn start(
         &mut self,

@@ -323,6 +323,14 @@ impl Trail {
         Ok(())
     }
 
+    /// Opens the file now, so that writing to it takes less time later. What stands in the way is said
+    /// by [`flush`](Self::flush).
+    pub fn make_ready(&mut self) {
+        if self.file.is_none() {
+            self.file = Self::open(&self.state).ok();
+        }
+    }
+
     /// Writes what was noted.
     ///
     /// # Errors

@@ -458,14 +458,20 @@ fn session(
     }
     let running = prepared.spawn()?;
     record.start(&running, job.command, &command.directory, plan);
+    let mut lines = String::new();
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
-            let (rule, lost) = (&gap.rule, &gap.lost);
-            let line = format!("ringfence: does not hold here: {rule}: {lost}\n");
-            tell(&visible(&line));
+            let line = format!(
+                "ringfence: does not hold here: {}: {}\n",
+                gap.rule, gap.lost
+            );
+            lines.push_str(&visible(&line));
         }
     }
+    // All at once: the command runs beside this, and may be over soon.
+    tell(&lines);
     record.warn_of_secrets(policy);
+    record.make_ready();
     if options.verbose > 0 {
         tell(&format!(
             "ringfence: {} holds, tracked by {}\n",
