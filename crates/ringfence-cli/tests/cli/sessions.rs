@@ -180,6 +180,48 @@ fn what_a_killed_supervisor_leaves_goes_with_the_next_start() {
     });
 }
 
+/// A supervisor that was killed within a moment has not written down which process is the first. If
+/// that was killed too, whoever it left is found by the mark.
+#[test]
+fn what_both_leave_goes_with_the_next_start() {
+    for_each_user(|stage| {
+        for flags in [
+            &["--preset", "track"][..],
+            &["--engine", "landlock", "--on-gap", "report"],
+        ] {
+            let odd = odd_time();
+            let go = stage.world.project().join("go");
+            let script = format!(
+                "setsid sleep {odd} & while ! [ -e go ]; do sleep 0.01; done; kill -9 $PPID; wait"
+            );
+            let words = [&["run"], flags, &["--", "sh", "-c", &script]].concat();
+            let mut supervisor = stage.start(&words);
+            wait_for_argument(&odd);
+            let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+            rustix::process::kill_process(pid, Signal::STOP).unwrap();
+            fs::write(&go, "").unwrap();
+            // Long enough for the first process to be gone; nobody is there to notice.
+            std::thread::sleep(Duration::from_millis(200));
+            supervisor.kill().unwrap();
+            supervisor.wait().unwrap();
+            assert!(!with_argument(&odd).is_empty(), "nobody was left");
+            let record = fs::read_dir(stage.registry()).unwrap().next().unwrap();
+            let record = record.unwrap().path();
+            let text = fs::read_to_string(&record).unwrap();
+            let mut known: Value = serde_json::from_str(&text).unwrap();
+            known["first"] = Value::Null;
+            known["world"]["boot"] = Value::Null;
+            fs::write(&record, known.to_string()).unwrap();
+
+            stage.done(&["run", "--", "true"]);
+
+            assert_gone(&odd);
+            assert_eq!(stage.records(), 0);
+            fs::remove_file(&go).unwrap();
+        }
+    });
+}
+
 /// Somebody who is only called like a leftover, or has its number, is left alone.
 #[test]
 fn leftovers_are_known_by_more_than_their_names() {
