@@ -158,6 +158,11 @@ impl AbsPath {
         above(&self.0).map(|parent| Self(parent.to_owned()))
     }
 
+    /// The directories above, nearest first, as text.
+    pub fn above(&self) -> impl Iterator<Item = &Path> {
+        std::iter::successors(above(&self.0), |path| above(path))
+    }
+
     /// Whether this is the root of a tree or lies in it; the tree is written as such a path is.
     pub(crate) fn is_in(&self, tree: &str) -> bool {
         covers(tree.as_bytes(), self.bytes())
@@ -327,6 +332,8 @@ mod tests {
         for path in ["/", "/a", "/a/b", "/.a/..b/c.", "/a b/\u{e9}/c"] {
             let path = AbsPath::parse(path).unwrap();
             assert_eq!(above(path.as_path()), path.as_path().parent(), "{path}");
+            let ancestors = path.as_path().ancestors().skip(1);
+            assert!(path.above().eq(ancestors), "{path}");
         }
     }
 

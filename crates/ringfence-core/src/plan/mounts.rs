@@ -238,16 +238,19 @@ pub const DEVICES: [&str; 9] = [
 
 /// Those mounts that only keep a directory in its place: they show what is seen there anyway, with
 /// the same access. Mounts come parents first.
-pub fn pins<'m>(mounts: impl Iterator<Item = &'m Mount>) -> HashSet<AbsPath> {
-    let mut above: HashMap<&AbsPath, &MountKind> = HashMap::new();
+pub fn pins<'m>(mounts: impl Iterator<Item = &'m Mount>) -> HashSet<&'m AbsPath> {
+    // By their text: there may be hundreds, and there is one way to write each.
+    let mut above: HashMap<&OsStr, &MountKind> = HashMap::new();
     let mut pins = HashSet::new();
     for mount in mounts {
-        let mut directories = std::iter::successors(mount.at.parent(), AbsPath::parent);
-        let around = directories.find_map(|directory| above.get(&directory).copied());
-        if matches!(mount.kind, MountKind::Bind { .. }) && around == Some(&mount.kind) {
-            pins.insert(mount.at.clone());
+        if matches!(mount.kind, MountKind::Bind { .. }) {
+            let mut directories = mount.at.above();
+            let around = directories.find_map(|path| above.get(path.as_os_str()).copied());
+            if around == Some(&mount.kind) {
+                pins.insert(&mount.at);
+            }
         }
-        above.insert(&mount.at, &mount.kind);
+        above.insert(mount.at.as_path().as_os_str(), &mount.kind);
     }
     pins
 }

@@ -30,6 +30,12 @@ impl Default for Settled {
 }
 
 impl Settled {
+    /// Makes room for so many more.
+    pub(super) fn expect(&mut self, more: usize) {
+        self.rules.reserve(more);
+        self.places.reserve(more);
+    }
+
     /// Lets a rule in, against what already stands for the same path.
     ///
     /// The stronger layer stays, and within a layer the stricter rule. Two rules of one file (or of

@@ -14,26 +14,28 @@ use crate::settings::GitLevel;
 impl Builder<'_> {
     pub(super) fn git_paths(&mut self, level: GitLevel) {
         self.own_repository(level);
-        for repository in self.place.repositories.clone() {
+        let repositories = &self.place.repositories;
+        self.settled.expect(repositories.len());
+        for repository in repositories {
             match repository.position {
                 Position::Own | Position::Above | Position::Named => {
-                    self.repository(&repository, level);
+                    self.repository(repository, level);
                 }
                 // It is not the project's: no level is about using it.
                 Position::Beyond => {
                     if level == GitLevel::Hidden {
-                        self.repository(&repository, level);
+                        self.repository(repository, level);
                     }
                 }
                 // Everything in the project may be written anyway.
                 Position::Within => {
                     if level != GitLevel::Full {
-                        self.repository(&repository, level);
+                        self.repository(repository, level);
                     }
                 }
             }
             if level != GitLevel::Full {
-                self.obeyed(&repository);
+                self.obeyed(repository);
             }
         }
     }
@@ -116,14 +118,14 @@ impl Builder<'_> {
 
     /// What the configuration of a repository names, as far as it lies in the project.
     fn obeyed(&mut self, repository: &Repository) {
-        let project = self.place.project.clone();
+        let project = &self.place.project;
         for path in &repository.obeyed {
             let relative = path.as_path().strip_prefix(project.as_path());
             if let Ok(name) = relative.map(Path::to_owned)
                 && !name.as_os_str().is_empty()
                 && !name.starts_with(".git")
             {
-                self.name(&project, &name, Access::Execute, git());
+                self.name(project, &name, Access::Execute, git());
             }
         }
     }

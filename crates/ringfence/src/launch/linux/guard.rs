@@ -61,11 +61,7 @@ struct Shape {
 /// The protected names of a session, and what became of attempts to make one.
 #[derive(Debug)]
 pub(super) struct Guard {
-    names: HashSet<PathBuf>,
-    /// Directories above them, which are made but never moved into place.
-    above: HashSet<PathBuf>,
-    /// The last parts of all of these, in lower case.
-    last: HashSet<Vec<u8>>,
+    guarded: Guarded,
     shapes: Vec<(i32, Syscall, Shape)>,
     /// The session's root.
     root: OwnedFd,
@@ -73,8 +69,18 @@ pub(super) struct Guard {
     let_through: LetThrough,
 }
 
-impl Guard {
-    pub(super) fn new(names: impl Iterator<Item = PathBuf>, root: OwnedFd) -> Self {
+/// The names themselves, in a form that can be asked.
+#[derive(Debug, Default)]
+pub(super) struct Guarded {
+    names: HashSet<PathBuf>,
+    /// Directories above them, which are made but never moved into place.
+    above: HashSet<PathBuf>,
+    /// The last parts of all of these, in lower case.
+    last: HashSet<Vec<u8>>,
+}
+
+impl Guarded {
+    pub(super) fn new(names: impl Iterator<Item = PathBuf>) -> Self {
         let names: HashSet<PathBuf> = names.collect();
         let mut above = HashSet::new();
         for name in &names {
@@ -90,6 +96,14 @@ impl Guard {
             last: last.map(|name| folded(name.as_bytes())).collect(),
             names,
             above,
+        }
+    }
+}
+
+impl Guard {
+    pub(super) fn new(guarded: Guarded, root: OwnedFd) -> Self {
+        Self {
+            guarded,
             shapes: shapes(),
             root,
             tried: Vec::new(),
@@ -227,8 +241,8 @@ impl Guard {
     ) -> Option<PathBuf> {
         let name = real.join(OsStr::from_bytes(last));
         let forbidden = |name: &Path| {
-            let above = makes != Makes::Directory && self.above.contains(name);
-            above || self.names.contains(name)
+            let above = makes != Makes::Directory && self.guarded.above.contains(name);
+            above || self.guarded.names.contains(name)
         };
         if forbidden(&name) {
             return Some(name);
@@ -236,7 +250,7 @@ impl Guard {
         if folds() {
             // Directories above may have been made in another spelling, too.
             let text = folded(name.as_os_str().as_bytes());
-            let all = self.names.iter().chain(&self.above);
+            let all = self.guarded.names.iter().chain(&self.guarded.above);
             let mut same = all.filter(|known| folded(known.as_os_str().as_bytes()) == text);
             return same.find(|known| forbidden(known)).cloned();
         }
@@ -245,7 +259,7 @@ impl Guard {
 
     /// Whether a name could be that of a protected one.
     fn is_suspect(&self, last: &[u8]) -> bool {
-        self.last.contains(&folded(last))
+        self.guarded.last.contains(&folded(last))
     }
 
     /// Opens a path as the session sees it.
@@ -500,7 +514,7 @@ mod tests {
     fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {
         let names = ["/p/.envrc", "/p/.github/workflows"].map(PathBuf::from);
         let root = files::pin(files::CWD, c"/").unwrap();
-        let guard = Guard::new(names.into_iter(), root);
+        let guard = Guard::new(Guarded::new(names.into_iter()), root);
         let made = |name: &str, makes, folds| {
             let protected = guard.protected(Path::new("/p"), name.as_bytes(), makes, || folds);
             protected.is_some()

@@ -10,6 +10,7 @@
 //! that cannot be done the session is over, too.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::aside::put_aside;
 use super::cover::{self, Session};
-use super::guard::{Guard, Makes};
+use super::guard::{Guard, Guarded, Makes};
 use super::watch::{Listener, Watch, worked};
 use super::ways::{Look, Ways, look};
 use crate::launch::{Cause, LaunchError, NameFound};
@@ -91,16 +92,16 @@ pub(super) fn of_plan(
                 }
             }
             Act::Root { mounts, .. } if without != Some(Step::Root) => {
-                let kinds: HashMap<&Path, &MountKind> = mounts
+                let kinds: HashMap<&OsStr, &MountKind> = mounts
                     .iter()
-                    .map(|mount| (mount.at.as_path(), &mount.kind))
+                    .map(|mount| (mount.at.as_path().as_os_str(), &mount.kind))
                     .collect();
                 let inside = mounts
                     .iter()
                     .filter(|mount| is_inside_a_grant(mount, &kinds));
-                let mut named =
-                    |mount: &Mount| named(policy, &mut tops, &mount.at, AtStart::Mounted);
-                names.extend(inside.map(&mut named));
+                for mount in inside {
+                    names.push(named(policy, &mut tops, &mount.at, AtStart::Mounted));
+                }
             }
             _ => {}
         }
@@ -109,49 +110,45 @@ pub(super) fn of_plan(
 }
 
 /// For each directory the topmost one at or above it that may be written, if it may itself.
-type Tops = HashMap<AbsPath, Option<AbsPath>>;
+type Tops<'p> = HashMap<&'p OsStr, Option<&'p Path>>;
 
-fn top(policy: &Policy, tops: &mut Tops, directory: AbsPath) -> Option<AbsPath> {
-    if let Some(known) = tops.get(&directory) {
-        return known.clone();
+fn top<'p>(policy: &Policy, tops: &mut Tops<'p>, directory: &'p Path) -> Option<&'p Path> {
+    if let Some(known) = tops.get(directory.as_os_str()) {
+        return *known;
     }
-    let writable = policy.files().access(&directory).access == Access::Write;
+    let access = |path| policy.files().access(&path).access;
+    let writable = AbsPath::parse(directory).is_ok_and(|path| access(path) == Access::Write);
     let above = directory.parent().filter(|_| writable);
     let above = above.and_then(|above| top(policy, tops, above));
-    let top = above.or_else(|| writable.then(|| directory.clone()));
-    tops.insert(directory, top.clone());
+    let top = above.or_else(|| writable.then_some(directory));
+    tops.insert(directory.as_os_str(), top);
     top
 }
 
-fn named(policy: &Policy, tops: &mut Tops, path: &AbsPath, at_start: AtStart) -> Name {
-    let parent = path.parent().unwrap_or_else(AbsPath::root);
-    let within = top(policy, tops, parent.clone()).unwrap_or(parent);
+fn named<'p>(policy: &Policy, tops: &mut Tops<'p>, path: &'p AbsPath, at_start: AtStart) -> Name {
+    let parent = path.above().next().unwrap_or_else(|| Path::new("/"));
+    let within = top(policy, tops, parent).unwrap_or(parent);
     Name {
         path: path.as_path().to_owned(),
-        within: within.as_path().to_owned(),
+        within: within.to_owned(),
         access: policy.files().access(path).access,
         at_start,
     }
 }
 
 /// Whether a mount takes something away inside one that may be written.
-fn is_inside_a_grant(mount: &Mount, kinds: &HashMap<&Path, &MountKind>) -> bool {
+fn is_inside_a_grant(mount: &Mount, kinds: &HashMap<&OsStr, &MountKind>) -> bool {
     let narrow = match mount.kind {
         MountKind::Mask { .. } => true,
         MountKind::Bind { access } => access != Access::Write,
         _ => false,
     };
-    let mut above = mount.at.as_path().ancestors().skip(1);
-    let around = above.find_map(|directory| kinds.get(directory));
-    let written = around.is_some_and(|around| {
-        matches!(
-            around,
-            MountKind::Bind {
-                access: Access::Write
-            }
-        )
-    });
-    narrow && written
+    let written = MountKind::Bind {
+        access: Access::Write,
+    };
+    let mut above = mount.at.above();
+    let mut around = || above.find_map(|directory| kinds.get(directory.as_os_str()));
+    narrow && around().is_some_and(|around| **around == written)
 }
 
 /// What a look at the names found.
@@ -180,6 +177,8 @@ impl Holds {
 #[derive(Debug)]
 pub(super) struct Names {
     all: Vec<Name>,
+    /// The same for a guard, which is wanted when there is no time left to make it.
+    guarded: Option<Guarded>,
     /// Where the session is, if it said so.
     session: Option<Session>,
     watch: Option<Watch>,
@@ -205,6 +204,7 @@ pub(super) struct Outcome {
 impl Names {
     pub(super) fn new(names: Vec<Name>) -> Self {
         Self {
+            guarded: Some(guarded(&names)),
             all: names,
             session: None,
             watch: None,
@@ -221,10 +221,10 @@ impl Names {
     }
 
     /// The names in a form that the guard can ask.
-    pub(super) fn guard(&self, session: &Session) -> Result<Guard, Errno> {
+    pub(super) fn guard(&mut self, session: &Session) -> Result<Guard, Errno> {
         let root = files::pin(session.root.as_fd(), c".")?;
-        let names = self.all.iter().map(|name| name.path.clone());
-        Ok(Guard::new(names, root))
+        let guarded = self.guarded.take().unwrap_or_else(|| guarded(&self.all));
+        Ok(Guard::new(guarded, root))
     }
 
     /// Says where the session is.
@@ -460,6 +460,10 @@ impl Names {
         let changes = self.session.as_ref()?.changes.as_ref()?;
         Some(PollFd::new(changes, PollFlags::PRI))
     }
+}
+
+fn guarded(names: &[Name]) -> Guarded {
+    Guarded::new(names.iter().map(|name| name.path.clone()))
 }
 
 /// The calls that can have made such a thing.

@@ -22,7 +22,7 @@ use super::gate::{self, Opening};
 use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside, Unborn, Voice, Words};
-use super::names::{self, Name};
+use super::names::{self, Names};
 use super::root::{self, RootBuild, Text};
 use super::seat::{self, Seat};
 use super::shares::{self, Shares};
@@ -44,7 +44,7 @@ pub struct Prepared {
     pub(super) failure: OwnedFd,
     pub(super) end: OwnedFd,
     pub(super) wall: Option<u64>,
-    pub(super) names: Vec<Name>,
+    pub(super) names: Names,
     pub(super) plan: Plan,
     pub(super) program: PathBuf,
     pub(super) tmp: Option<SessionTmp>,
@@ -190,7 +190,11 @@ pub fn prepare_with(
         failure,
         end,
         wall: gathered.wall,
-        names: names::of_plan(policy, plan, options.testing.danger_without)?,
+        names: Names::new(names::of_plan(
+            policy,
+            plan,
+            options.testing.danger_without,
+        )?),
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,

@@ -11,8 +11,8 @@
 mod crowd;
 mod swap;
 
-use std::collections::{BTreeMap, HashSet};
-use std::ffi::{CStr, CString};
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -194,7 +194,7 @@ pub(super) fn lay_out(
             pins: Vec::new(),
             begun: Begun::No,
         },
-        private: BTreeMap::new(),
+        private: HashMap::new(),
         made: HashSet::new(),
         granted,
     };
@@ -202,25 +202,23 @@ pub(super) fn lay_out(
     layout.make("closed", Made::File(CLOSED))?;
     if base == Base::Empty {
         layout.make("root", Made::Directory(PLAIN))?;
-        layout.private.insert(AbsPath::root(), "root".into());
+        layout.show(&AbsPath::root(), "root");
         layout.root_links()?;
     }
     // The base itself carries the access of the root.
     let mounts = mounts.iter().filter(|mount| mount.at != AbsPath::root());
     let places = mounts.clone().map(|mount| &mount.at);
     let pinned = pins(mounts.clone());
-    let mut above: HashSet<AbsPath> = HashSet::new();
+    let mut above: HashSet<&OsStr> = HashSet::new();
     for place in places.chain(texts.iter().map(|text| &text.at)) {
-        let mut next = place.parent();
-        while let Some(directory) = next {
-            next = directory.parent();
-            if !above.insert(directory) {
+        for directory in place.above() {
+            if !above.insert(directory.as_os_str()) {
                 break;
             }
         }
     }
     for (index, mount) in mounts.clone().enumerate() {
-        let has_children = above.contains(&mount.at);
+        let has_children = above.contains(mount.at.as_path().as_os_str());
         if let MountKind::Alias { path } = &mount.kind {
             layout.alias(&mount.at, path)?;
         } else if pinned.contains(&mount.at) {
@@ -266,7 +264,7 @@ impl RootBuild {
 struct Layout<'a> {
     build: RootBuild,
     /// Directories of the scratch by where they will be seen.
-    private: BTreeMap<AbsPath, PathBuf>,
+    private: HashMap<OsString, PathBuf>,
     /// What is made already.
     made: HashSet<CString>,
     /// What was held when somebody granted it: never looked up again.
@@ -330,7 +328,7 @@ impl Layout<'_> {
                 if has_children {
                     let own = format!("mask{index}");
                     self.make(&own, Made::Directory(PLAIN))?;
-                    self.private.insert(mount.at.clone(), own.clone().into());
+                    self.show(&mount.at, &own);
                     Kind::Scratch {
                         path: c_string(Path::new(&own))?,
                         attributes: MASK,
@@ -343,7 +341,7 @@ impl Layout<'_> {
             MountKind::Tmpfs { size } => {
                 let own = format!("tmp{index}");
                 self.make(&own, Made::Directory(STICKY))?;
-                self.private.insert(mount.at.clone(), own.clone().into());
+                self.show(&mount.at, &own);
                 if let Some(size) = size {
                     // The kernel keeps an inode of its own memory for the smallest file.
                     let files = (size / PAGE).max(FEWEST_FILES);
@@ -386,16 +384,15 @@ impl Layout<'_> {
 
     /// A tree of the host's hides what the scratch has around it.
     fn shadow(&mut self, at: &AbsPath) {
-        // In the order of paths a subtree is one run.
-        let hidden = self.private.range(at..).map(|(private, _)| private);
-        let hidden: Vec<AbsPath> = hidden
-            .take_while(|private| at.covers(private))
-            .cloned()
-            .collect();
-        for private in hidden {
-            self.private.remove(&private);
-        }
-        self.private.insert(at.clone(), PathBuf::new());
+        let hides = |private: &OsString| Path::new(private).starts_with(at.as_path());
+        self.private.retain(|private, _| !hides(private));
+        self.show(at, "");
+    }
+
+    /// From here on a directory of the scratch is seen at a path; the empty one is the host's.
+    fn show(&mut self, at: &AbsPath, scratch: &str) {
+        let at = at.as_path().as_os_str().to_owned();
+        self.private.insert(at, scratch.into());
     }
 
     /// Makes the place for a mount, if it lies in the scratch.
@@ -410,13 +407,14 @@ impl Layout<'_> {
 
     /// Makes something where it will be seen at a path, if that lies in the scratch.
     fn make_at(&mut self, at: &AbsPath, what: Made) -> io::Result<()> {
-        let around = std::iter::successors(at.parent(), AbsPath::parent)
-            .find_map(|above| self.private.get_key_value(&above));
+        let around = at
+            .above()
+            .find_map(|above| self.private.get_key_value(above.as_os_str()));
         let Some((private, scratch)) = around.filter(|(_, scratch)| *scratch != Path::new(""))
         else {
             return Ok(());
         };
-        let below = at.as_path().strip_prefix(private.as_path());
+        let below = at.as_path().strip_prefix(private);
         let below = below.map_err(io::Error::other)?.to_owned();
         let mut path = scratch.clone();
         if let Some(above) = below.parent() {
@@ -448,7 +446,7 @@ impl Layout<'_> {
 
     fn devices(&mut self, at: &AbsPath) -> io::Result<()> {
         self.make("dev", Made::Directory(PLAIN))?;
-        self.private.insert(at.clone(), "dev".into());
+        self.show(at, "dev");
         self.make("dev/pts", Made::Directory(PLAIN))?;
         for (name, target) in DEVICE_LINKS {
             let target = c_string(Path::new(target))?;

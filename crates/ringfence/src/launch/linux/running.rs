@@ -24,7 +24,7 @@ use super::gate::Opening;
 use super::guard::Guard;
 use super::held::{Held, MOMENT};
 use super::init::Boundary;
-use super::names::{Holds, Name, Names};
+use super::names::{Holds, Names};
 use super::telling::{Told, tell_limit};
 use super::tmp::SessionTmp;
 use super::wire;
@@ -85,7 +85,7 @@ impl Running {
         boundary: Boundary,
         end: OwnedFd,
         wall: Option<u64>,
-        names: Vec<Name>,
+        names: Names,
         plan: Plan,
         tmp: Option<SessionTmp>,
     ) -> Self {
@@ -97,7 +97,7 @@ impl Running {
             wall,
             started: Instant::now(),
             started_at: SystemTime::now(),
-            names: Names::new(names),
+            names,
             plan,
             tmp,
             timeline: Vec::new(),

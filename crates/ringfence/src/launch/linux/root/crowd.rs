@@ -31,7 +31,7 @@ const SPARE: &std::ffi::CStr = c"crowded";
 /// One of many mounts in one tree, by paths.
 #[derive(Debug)]
 pub(super) struct Among {
-    /// Seen from the old root.
+    /// Seen from the old root, or below the crowded mount.
     from: CString,
     /// Below the crowded mount.
     to: CString,
@@ -110,6 +110,8 @@ impl Placed {
         let scratch = SCRATCH_AT.to_bytes();
         let from = match &self.kind {
             Kind::Mask(mask) => [scratch, mask.to_bytes()].join(&b'/'),
+            // One in another is cloned from that, which has nothing in it but its neighbours.
+            _ if above(self.at.to_bytes()) != Some(holder) => below.to_vec(),
             _ => [scratch, SPARE.to_bytes(), below].join(&b'/'),
         };
         self.among = Some(Among {
