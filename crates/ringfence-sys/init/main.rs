@@ -6,8 +6,9 @@
 //! no C library, no allocator, nothing in its memory but its orders.
 //!
 //! It is built by the build script of `ringfence-sys`, lies in the library as bytes, and is run
-//! from a sealed memory file (`ringfence_sys::init`). Arguments: a name, [the orders](wire::Orders),
-//! the names of the program to run, and then the command's own; the environment is the command's.
+//! from a sealed memory file (`ringfence_sys::init`). Arguments: a name, and [the orders](wire::Orders).
+//! Environment, which nobody else can read: the names of the program to run, the command's arguments,
+//! an empty string, and the command's variables.
 #![no_std]
 #![no_main]
 
@@ -57,34 +58,55 @@ extern "C" fn begin(start: *const usize) -> ! {
 }
 
 fn live(count: usize, arguments: *const *const u8) -> u8 {
-    if count < 2 {
+    if count != 2 {
         return FAILED;
     }
-    // SAFETY: there are at least two arguments.
+    // SAFETY: there are two arguments.
     let text = unsafe { arguments.add(1) };
     // SAFETY: as above.
     let Some(orders) = orders(unsafe { *text }) else {
         return FAILED;
     };
-    let programs = orders.programs as usize;
-    if programs > count - 2 {
+    // SAFETY: the environment begins behind the arguments' null pointer.
+    let programs = unsafe { arguments.add(count + 1) };
+    let (names, words) = (orders.programs as usize, orders.arguments as usize);
+    if length(programs) <= names.saturating_add(words) {
         return FAILED;
     }
-    // SAFETY: no more than one behind the last argument, which is the null pointer.
-    let rest = unsafe { arguments.add(2 + programs) };
-    // SAFETY: the variables begin behind the arguments' null pointer.
-    let environment = unsafe { arguments.add(count + 1) };
+    // SAFETY: no more than the environment has, as was counted above.
+    let rest = unsafe { programs.add(names) };
+    // SAFETY: as above.
+    let end = unsafe { rest.add(words) };
+    // SAFETY: there is one more, which only keeps the place; it lies in our own stack, which can be
+    // written.
+    unsafe { end.cast_mut().write(core::ptr::null()) };
+    // SAFETY: not beyond the null pointer that the environment ends in.
+    let environment = unsafe { end.add(1) };
     let life = Life {
         orders,
-        // SAFETY: there are as many as the orders say: it was compared above.
-        programs: unsafe { arguments.add(2) },
+        programs,
         arguments: rest,
         environment,
     };
     life.live(|| {
         forget(arguments);
+        forget(programs);
         forget(environment);
     })
+}
+
+/// How many strings an array has.
+fn length(strings: *const *const u8) -> usize {
+    let mut count = 0;
+    loop {
+        // SAFETY: the array ends in a null pointer, at which this ends.
+        let string = unsafe { strings.add(count) };
+        // SAFETY: as above.
+        if unsafe { *string }.is_null() {
+            return count;
+        }
+        count += 1;
+    }
 }
 
 /// Reads the orders from the argument that they are.

@@ -29,9 +29,11 @@ pub struct Orders {
     pub going: Going,
     /// A step that is to fail, for tests of what is left then.
     pub fails: Fails,
-    /// How many of the arguments behind this one name the program to run, in the order in which
-    /// they are tried.
+    /// How many words in front of the command's variables name the program to run, in the order in
+    /// which they are tried.
     pub programs: u32,
+    /// How many behind those are the command's arguments.
+    pub arguments: u32,
     /// The numbers of the two steps that are done here.
     pub steps: Steps,
 }
@@ -86,7 +88,7 @@ pub struct Steps {
 
 /// A number in hexadecimal digits.
 const WORD: usize = 8;
-const WORDS: usize = 9;
+const WORDS: usize = 10;
 /// How long orders are.
 pub const ORDERS_BYTES: usize = WORD * WORDS;
 
@@ -128,6 +130,7 @@ impl Orders {
             optional(self.terminal),
             flags,
             self.programs,
+            self.arguments,
             u32::from(self.steps.init) << 8 | u32::from(self.steps.command),
         ];
         let mut text = [0; ORDERS_BYTES];
@@ -168,6 +171,7 @@ impl Orders {
             terminal,
             flags,
             programs,
+            arguments,
             steps,
         ] = words;
         let optional = |number: u32| (number != NONE).then_some(number);
@@ -206,6 +210,7 @@ impl Orders {
                 _ => return None,
             },
             programs,
+            arguments,
             steps: Steps { init, command },
         })
     }
@@ -315,6 +320,7 @@ mod tests {
         going: Going::WhenLetGo,
         fails: Fails::Nothing,
         programs: 3,
+        arguments: 4,
         steps: Steps {
             init: 16,
             command: 17,
@@ -352,7 +358,7 @@ mod tests {
             assert_eq!(Orders::from_text(&bad), None, "{index}");
         }
         // A flag, and a step, that nobody writes.
-        for index in [6 * WORD, 8 * WORD] {
+        for index in [6 * WORD, 9 * WORD] {
             let mut bad = good;
             bad[index] = b'1';
             assert_eq!(Orders::from_text(&bad), None, "{index}");

@@ -48,15 +48,9 @@ impl Program {
         Ok(Self(file))
     }
 
-    /// Becomes it. Returns only to say why it could not. `arguments` are those of [`arguments`];
-    /// the environment is the command's.
-    pub fn run(
-        &self,
-        subject: &Subject,
-        arguments: &StringArray,
-        environment: &StringArray,
-    ) -> Errno {
-        exec::fexecve(subject, self.0.as_fd(), arguments, environment)
+    /// Becomes it. Returns only to say why it could not.
+    pub fn run(&self, subject: &Subject, told: &Told) -> Errno {
+        exec::fexecve(subject, self.0.as_fd(), &told.arguments, &told.environment)
     }
 }
 
@@ -66,25 +60,42 @@ impl AsFd for Program {
     }
 }
 
-/// The arguments of the first process, made before it exists.
+/// What the first process is started with, made before it exists.
 ///
-/// # Errors
-///
-/// [`Errno::TOOBIG`] for more programs than can be counted.
-pub fn arguments(
-    orders: &Orders,
-    programs: Vec<CString>,
-    command: Vec<CString>,
-) -> Result<StringArray, Errno> {
-    let orders = Orders {
-        programs: u32::try_from(programs.len()).map_err(|_| Errno::TOOBIG)?,
-        ..*orders
-    };
-    // Digits only: there is no NUL among them.
-    let orders = CString::new(orders.to_text()).map_err(|_| Errno::INVAL)?;
-    Ok([NAME.to_owned(), orders]
-        .into_iter()
-        .chain(programs)
-        .chain(command)
-        .collect())
+/// Anybody inside can read its arguments, and nobody its environment, since it hides its memory. So
+/// the command's words lie in front of the command's variables, and not among the arguments.
+#[derive(Debug)]
+pub struct Told {
+    arguments: StringArray,
+    environment: StringArray,
+}
+
+impl Told {
+    /// The orders, the names of the program to run, the command's arguments and its variables.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::TOOBIG`] for more of either than can be counted.
+    pub fn new(
+        orders: &Orders,
+        programs: Vec<CString>,
+        arguments: Vec<CString>,
+        environment: Vec<CString>,
+    ) -> Result<Self, Errno> {
+        let count = |words: &[CString]| u32::try_from(words.len()).map_err(|_| Errno::TOOBIG);
+        let orders = Orders {
+            programs: count(&programs)?,
+            arguments: count(&arguments)?,
+            ..*orders
+        };
+        // Digits only: there is no NUL among them.
+        let orders = CString::new(orders.to_text()).map_err(|_| Errno::INVAL)?;
+        let words = programs.into_iter().chain(arguments);
+        // In its place comes the null pointer that the arguments end in.
+        let words = words.chain(std::iter::once(CString::default()));
+        Ok(Self {
+            arguments: [NAME.to_owned(), orders].into_iter().collect(),
+            environment: words.chain(environment).collect(),
+        })
+    }
 }

@@ -4,12 +4,11 @@ use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 
-use ringfence_sys::exec::StringArray;
 use ringfence_sys::failure::Failure;
 use ringfence_sys::init::wire::{
     Background, Boundary, Fails, Going, NO_PROGRAM, Orders, Steps, Word,
 };
-use ringfence_sys::init::{Program, arguments};
+use ringfence_sys::init::{Program, Told};
 use ringfence_sys::namespaces::Namespaces;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::{Child, Ended};
@@ -24,8 +23,7 @@ const STEPS: Steps = Steps {
 
 struct Becoming {
     program: Program,
-    arguments: StringArray,
-    environment: StringArray,
+    told: Told,
     inherited: [File; 2],
     output: File,
 }
@@ -41,13 +39,8 @@ fn become_first(subject: &Subject, becoming: &mut Becoming) -> u8 {
     {
         return 102;
     }
-    let Becoming {
-        program,
-        arguments,
-        environment,
-        ..
-    } = becoming;
-    program.run(subject, arguments, environment);
+    let Becoming { program, told, .. } = becoming;
+    program.run(subject, told);
     103
 }
 
@@ -100,6 +93,7 @@ fn first_going(
         going,
         fails,
         programs: 0,
+        arguments: 0,
         steps: STEPS,
     };
     let strings = |list: &[&str]| -> Vec<CString> {
@@ -109,8 +103,13 @@ fn first_going(
     };
     let mut becoming = Becoming {
         program: Program::new().unwrap(),
-        arguments: arguments(&orders, strings(programs), strings(&["sh", "-c", script])).unwrap(),
-        environment: StringArray::new(strings(&["PATH=/usr/bin:/bin"])),
+        told: Told::new(
+            &orders,
+            strings(programs),
+            strings(&["sh", "-c", script]),
+            strings(&["PATH=/usr/bin:/bin"]),
+        )
+        .unwrap(),
         inherited: [failure_inside, end_inside],
         output: output_inside,
     };

@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_core::plan::Step;
-use ringfence_sys::exec::StringArray;
 use ringfence_sys::failure::Failure;
 use ringfence_sys::init::wire::{Background, Fails, NO_PROGRAM, Orders, SEAT, Steps};
-use ringfence_sys::init::{Program, arguments};
+use ringfence_sys::init::{Program, Told};
 use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::{Errno, Signal, Subject, descriptors, mounts, signals};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -108,8 +107,7 @@ pub(super) struct Words {
 #[derive(Debug)]
 pub(super) struct Becoming {
     program: Program,
-    arguments: StringArray,
-    environment: StringArray,
+    told: Told,
 }
 
 /// A session that only has to be born.
@@ -144,17 +142,18 @@ impl Inside {
                 Some(Step::Command) => Fails::Command,
                 _ => Fails::Nothing,
             },
-            // Counted where the arguments are laid out.
+            // Counted where they are laid out.
             programs: 0,
+            arguments: 0,
             steps: Steps { init, command },
         };
         let words = &mut self.command;
         let programs = std::mem::take(&mut words.programs);
-        let command = std::mem::take(&mut words.arguments);
+        let arguments = std::mem::take(&mut words.arguments);
+        let environment = std::mem::take(&mut words.environment);
         Ok(Becoming {
             program: Program::new()?,
-            arguments: arguments(&orders, programs, command)?,
-            environment: StringArray::new(std::mem::take(&mut words.environment)),
+            told: Told::new(&orders, programs, arguments, environment)?,
         })
     }
 
@@ -253,12 +252,8 @@ fn go_on(subject: &Subject, unborn: &Unborn, mut help: Help) -> u8 {
     if let Err(errno) = ready {
         return voice.fail(Step::Init, 0, errno);
     }
-    let Becoming {
-        program,
-        arguments,
-        environment,
-    } = &unborn.becoming;
-    match program.run(subject, arguments, environment) {
+    let Becoming { program, told } = &unborn.becoming;
+    match program.run(subject, told) {
         // They are the command's, and too much for it as well.
         Errno::TOOBIG => voice.fail(Step::Command, NO_PROGRAM, Errno::TOOBIG),
         errno => voice.fail(Step::Init, 0, errno),

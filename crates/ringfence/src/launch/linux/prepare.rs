@@ -31,7 +31,7 @@ use super::tmp::SessionTmp;
 use crate::approve::bound::Captured;
 use crate::git::Walking;
 use crate::launch::words::{arguments, directory, environment, programs};
-use crate::launch::{Command, Given, LaunchError, Linger, Options, Timeline};
+use crate::launch::{Command, Given, Helping, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry};
 use crate::track::group::SessionGroup;
 
@@ -159,16 +159,10 @@ pub fn prepare_with(
     let directory = directory(policy, &command.directory)?;
     let programs = programs(command, &environment)?;
     let (end, end_inside) = pipe("open a pipe")?;
-    let own_network = gathered.bwrap.is_none() && gathered.namespaces.contains(Namespaces::NET);
-    let hands = if own_network && gathered.ahead.is_none() {
-        Hands::of(options.testing.helper)
-    } else {
-        Hands::One
-    };
     let inside = Inside {
         boundary,
         going: gathered.going(boundary),
-        hands,
+        hands: gathered.hands(options.testing.helper),
         seat,
         acts: gathered.acts,
         mark: marked.map(|(_, limit)| limit),
@@ -334,6 +328,16 @@ impl Gathered {
         self.unwanted = self.ahead.take();
         if let Some(unwanted) = &self.unwanted {
             unwanted.dismiss();
+        }
+    }
+
+    /// Who sets the session up.
+    fn hands(&self, asked: Helping) -> Hands {
+        let own_network = self.bwrap.is_none() && self.namespaces.contains(Namespaces::NET);
+        if own_network && self.ahead.is_none() {
+            Hands::of(asked)
+        } else {
+            Hands::One
         }
     }
 
