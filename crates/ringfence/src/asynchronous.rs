@@ -1,7 +1,7 @@
 //! Sessions for programs that run on tokio.
 //!
 //! Starting a session takes a few milliseconds of the calling thread, and dropping one waits until
-//! nothing is left of it, which takes about as long; everything in between only waits for
+//! it is over, which takes about as long; everything in between only waits for
 //! descriptors. A future that is dropped before it is done takes its command with it where it owns
 //! one ([`Command::output_async`]), and leaves the session alone where it does not
 //! ([`Running::wait_async`]).

@@ -18,7 +18,8 @@ use crate::start::Begun;
 
 /// A session that runs: a command and all it has started.
 ///
-/// Dropping it ends the session, and returns when nothing is left of it. The session does not need
+/// Dropping it ends the session, and returns when everything that the command has started is gone.
+/// The session does not need
 /// anybody to wait: a thread of its own serves it. When the program that holds it ends, for whatever
 /// reason, so does the session.
 ///

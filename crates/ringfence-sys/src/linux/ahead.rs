@@ -293,7 +293,8 @@ impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     fn drop(&mut self) {
         self.dismiss();
         let child = &self.kept.child;
-        // It goes by itself, with everything it has opened, unless something holds it up.
+        // It goes by itself, with everything it has opened, unless something holds it up: a file
+        // system that does not answer, say. What such a child has open stays open here.
         let mut watched = [PollFd::new(child, PollFlags::IN)];
         while poll(&mut watched, Some(&PATIENCE)) == Err(Errno::INTR) {}
         let ended = child.signal(Signal::KILL).and_then(|()| child.wait());

@@ -124,10 +124,12 @@ where
                     };
                     // Whoever is not there any more has ended the session by that.
                     let _ = started.send(Ok(begun));
-                    live(running, control, teller);
+                    let leaving = live(running, control, teller);
+                    // Whoever waits for the end does not wait for what is left of the session.
+                    drop(open);
+                    drop(leaving);
                 }
             }
-            drop(open);
         })
         .map_err(|error| refused("start a thread", error))?;
     let begun = starts.recv().unwrap_or_else(|_| {
@@ -165,12 +167,13 @@ fn make_bell() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((heard, bell))
 }
 
-fn live(mut running: Running, mut control: Control, mut teller: Teller) {
+/// Serves a session to its end and tells it. What is returned is what is left of the session.
+fn live(mut running: Running, mut control: Control, mut teller: Teller) -> impl Sized {
     let report = running.attend_to_its_end(None, &mut control, &mut teller);
-    // Whoever waits for the report does not wait for what is left of the session. One that could not
-    // be waited for is ended first.
-    let _leaving = report.is_ok().then(move || running.leave());
+    // One that could not be waited for is ended first.
+    let leaving = report.is_ok().then(move || running.leave());
     teller.tell(News::Ended(Box::new(report)));
+    leaving
 }
 
 /// Tells the holder of a session what happens in it.

@@ -40,6 +40,11 @@ pub(super) fn boot() -> Result<String, Errno> {
     processes::boot().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
+/// Nobody needs to know: every record names the start of the machine.
+pub(super) fn running_for() -> Option<std::time::Duration> {
+    None
+}
+
 /// There is one world of process numbers.
 #[expect(clippy::unnecessary_wraps, reason = "as where there are several")]
 pub(super) fn pids() -> Result<u64, Errno> {

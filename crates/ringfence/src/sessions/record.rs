@@ -152,6 +152,14 @@ impl Record {
     pub(super) fn started(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.started)
     }
+
+    /// How far its world is from ours.
+    pub(super) fn apart(&self) -> Result<Apart, Errno> {
+        let before = sweep::running_for()
+            .and_then(|time| SystemTime::now().checked_sub(time))
+            .is_some_and(|machine| self.started() < machine);
+        Ok(self.world.seen_from(&World::ours()?, before))
+    }
 }
 
 /// `npm-3f2a`: what runs, and enough to tell two of them apart.
@@ -202,12 +210,15 @@ impl World {
         Ok(Self { boot, ..self })
     }
 
-    /// How it is to the world of whoever asks.
-    pub(super) fn seen_from(&self, ours: &Self) -> Apart {
+    /// How it is to the world of whoever asks, for something that was written down when the machine
+    /// had not been started yet, or after that.
+    fn seen_from(&self, ours: &Self, before: bool) -> Apart {
         match &self.boot {
             Some(boot) if Some(boot) != ours.boot.as_ref() => Apart::Earlier,
-            _ if self.pids != ours.pids => Apart::Elsewhere,
-            _ => Apart::Not,
+            _ if self.pids == ours.pids => Apart::Not,
+            // Numbers of pid namespaces begin anew with the machine, so ours may be another now.
+            None if before => Apart::Earlier,
+            _ => Apart::Elsewhere,
         }
     }
 }
@@ -296,15 +307,18 @@ mod tests {
             pids,
         };
         let ours = world(Some("a"), 1);
-        for (other, apart) in [
-            (world(Some("a"), 1), Apart::Not),
-            (world(None, 1), Apart::Not),
-            (world(Some("a"), 2), Apart::Elsewhere),
-            (world(None, 2), Apart::Elsewhere),
-            (world(Some("b"), 1), Apart::Earlier),
-            (world(Some("b"), 2), Apart::Earlier),
+        for (other, before, apart) in [
+            (world(Some("a"), 1), false, Apart::Not),
+            (world(None, 1), false, Apart::Not),
+            (world(None, 1), true, Apart::Not),
+            (world(Some("a"), 2), false, Apart::Elsewhere),
+            (world(Some("a"), 2), true, Apart::Elsewhere),
+            (world(None, 2), false, Apart::Elsewhere),
+            (world(None, 2), true, Apart::Earlier),
+            (world(Some("b"), 1), false, Apart::Earlier),
+            (world(Some("b"), 2), false, Apart::Earlier),
         ] {
-            assert_eq!(other.seen_from(&ours), apart, "{other:?}");
+            assert_eq!(other.seen_from(&ours, before), apart, "{other:?} {before}");
         }
     }
 

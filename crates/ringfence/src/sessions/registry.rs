@@ -300,7 +300,7 @@ impl Registry {
 
     fn end(&self, found: &FoundRecord) -> Result<(), RegistryError> {
         let name = || found.record.name.clone();
-        let apart = World::ours().map(|ours| found.record.world.seen_from(&ours));
+        let apart = found.record.apart();
         if apart != Ok(Apart::Not) {
             return Err(RegistryError::Elsewhere { name: name() });
         }
@@ -399,7 +399,7 @@ impl Registry {
     /// Removes what a session has left, whose record is locked by us. `false` if its numbers mean
     /// nothing here.
     fn remove(&self, found: &FoundRecord) -> Result<bool, RegistryError> {
-        let apart = World::ours().map(|ours| found.record.world.seen_from(&ours));
+        let apart = found.record.apart();
         let swept = match apart {
             // Since the machine was started anew, none of its processes or groups can be there.
             Ok(Apart::Earlier) => sweep::remove_directory(&found.record),

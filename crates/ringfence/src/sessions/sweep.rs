@@ -39,6 +39,12 @@ pub(super) fn boot() -> Result<String, Errno> {
     Ok(boot.trim().to_owned())
 }
 
+/// How long the machine runs.
+pub(super) fn running_for() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    u64::try_from(time.tv_sec).map(Duration::from_secs).ok()
+}
+
 /// The number of the pid namespace.
 pub(super) fn pids() -> Result<u64, Errno> {
     Ok(rustix::fs::stat("/proc/self/ns/pid")?.st_ino)

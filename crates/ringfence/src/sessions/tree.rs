@@ -133,7 +133,7 @@ mod tests {
         let top = around.path().join("top");
         fs::create_dir(&top).unwrap();
         dig(&top, 2500);
-        // As in the thread that serves a session.
+        // Less than any thread has that serves a session.
         let thread = std::thread::Builder::new().stack_size(256 << 10);
         let gone = thread.spawn(move || remove_all(&top)).unwrap();
         gone.join().unwrap().unwrap();

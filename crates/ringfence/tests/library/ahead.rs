@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringfence::launch::Helping;
+use ringfence::launch::{Ahead, Helping};
 use ringfence::{Cause, Policy, Sandbox, Stdio};
 
 use crate::policies::place;
@@ -13,6 +13,7 @@ use crate::world::{also_as_plain_user, wait_until};
 
 #[test]
 fn sessions_that_were_begun_early_are_like_all_others() {
+    assert!(Ahead::begin_anyway().is_ok(), "or none would be");
     let (top, project) = place();
     let canary = top.path().join("canary");
     std::fs::write(&canary, "not for you").unwrap();
@@ -72,6 +73,7 @@ fn a_host_that_mounts_during_a_start_refuses_nothing() {
         also_as_plain_user(TEST);
         return;
     }
+    assert!(Ahead::begin_anyway().is_ok(), "or none would be");
     let (top, project) = place();
     let at = top.path().join("mounted");
     std::fs::create_dir(&at).unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ringfence::launch::Helping;
 use ringfence::{Cause, Policy, Sandbox, Stdio};
 use ringfence_sys::signals::{Disposition, Mask, disposition};
 
@@ -91,8 +92,14 @@ fn sixty_four_threads_and_nothing_changed() {
         also_as_plain_user("caller::sixty_four_threads_and_nothing_changed");
         return;
     }
+    for ahead in [Helping::WherePossible, Helping::Always] {
+        run_in_many_threads(ahead);
+    }
+}
+
+fn run_in_many_threads(ahead: Helping) {
     let (_top, project) = place();
-    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap().ahead(ahead);
     // The first one opens what is kept for good.
     assert!(
         sandbox
@@ -153,7 +160,11 @@ fn sixty_four_threads_and_nothing_changed() {
     assert_eq!(Self_::now(), before);
     wait_until("no thread is left", || serving_threads() == 0);
     assert_eq!(descriptors(), open);
-    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let children = threads.map(|entry| entry.unwrap().path().join("children"));
+    let children: String = children
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
     assert_eq!(children, "", "nothing is left to be waited for");
 }
 

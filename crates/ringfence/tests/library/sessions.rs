@@ -1,9 +1,12 @@
 //! A session and its handle.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ringfence::{Cause, Policy, Running, Sandbox, Signal, Stdio};
+use ringfence_sys::Subject;
+use ringfence_sys::spawn::{Memory, Spawn};
 
 use crate::policies::place;
 use crate::world::{also_as_plain_user, wait_until};
@@ -48,6 +51,43 @@ fn daemons(sandbox: &Sandbox, mark: &str) -> Running {
         count(|line| line == asleep.as_bytes()) == 3
     });
     session
+}
+
+/// Sleeps, with a copy of every descriptor.
+fn hold(_subject: &Subject, seconds: &mut i64) -> u8 {
+    let time = rustix::thread::Timespec {
+        tv_sec: *seconds,
+        tv_nsec: 0,
+    };
+    let _slept = rustix::thread::nanosleep(&time);
+    0
+}
+
+#[test]
+fn who_was_forked_meanwhile_keeps_nothing_of_a_session() {
+    let (_top, project) = place();
+    for policy in [Policy::agent(&project), Policy::track(&project)] {
+        let sandbox = Sandbox::new(policy).unwrap();
+        for heard in [true, false] {
+            let mut command = sandbox.command("sh");
+            command.args(["-c", "read line"]).stdin(Stdio::piped());
+            let mut session = command.spawn().unwrap();
+            let first = PathBuf::from(format!("/proc/{}", session.id()));
+            // As a program does that forks and goes on in the child.
+            let holder = Spawn::new(Memory::Copied).start(&mut 30, hold).unwrap();
+            let mut stdin = session.stdin.take().unwrap();
+            stdin.write_all(b"go on\n").unwrap();
+            if heard {
+                assert!(session.wait().unwrap().success());
+            }
+            drop(session);
+            wait_until("the first process is gone", || !first.try_exists().unwrap());
+            assert_eq!(holder.try_wait(), Ok(None), "it is still there");
+            holder.signal(Signal::KILL).unwrap();
+            holder.wait().unwrap();
+        }
+    }
+    also_as_plain_user("sessions::who_was_forked_meanwhile_keeps_nothing_of_a_session");
 }
 
 #[test]

@@ -95,7 +95,8 @@ impl Ahead {
         let begun = wire::now();
         let spawn = Spawn::new(Memory::Shared).namespaces(AT_BIRTH);
         let mut process = ahead::Ahead::start(&spawn, live)?;
-        let mounts = File::open("/proc/self/mountinfo")?.into();
+        // Those of this thread, which may have others than its program has.
+        let mounts = File::open("/proc/thread-self/mountinfo")?.into();
         process.let_begin();
         // Laid out while it makes its namespaces.
         process.begin(Box::new(Common {

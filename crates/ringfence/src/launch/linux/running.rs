@@ -204,24 +204,13 @@ impl Running {
             let _ = self.first.signal(Signal::CONT);
             self.first_ends_within(PATIENCE);
         }
-        self.end_inner();
+        end_inner(self.inner.as_ref());
         if !self.reaped {
             // Already gone is as good as ended.
             let _ = self.first.signal(Signal::KILL);
             self.reaped = self.first.wait().is_ok();
         }
         self.sweep();
-    }
-
-    /// Ends the first process inside and waits until it is gone, and all others inside with it.
-    fn end_inner(&self) {
-        let Some(inner) = &self.inner else {
-            return;
-        };
-        // Already gone is as good as ended.
-        let _ = pidfd_send_signal(inner, Signal::KILL);
-        let mut watched = [PollFd::new(inner, PollFlags::IN)];
-        while let Err(Errno::INTR) = poll(&mut watched, None) {}
     }
 
     pub(in crate::launch) fn signal_first(&self, signal: Signal) -> Result<(), Errno> {
@@ -342,17 +331,18 @@ impl Running {
         Ok(report)
     }
 
-    /// Lets go of a session that is over, and returns what has to be waited for. The kernel takes
-    /// its time with taking down the mounts, and only whoever reaps needs to wait for that.
+    /// Lets go of a session that is over, and returns what has to be ended and waited for. The kernel
+    /// takes its time with taking down the mounts, and only whoever reaps needs to wait for that.
     pub(in crate::launch) fn leave(mut self) -> Leaving {
-        let first = if self.reaped {
+        // A group can only be removed when nobody is in it any more.
+        let first = if self.reaped || self.held.group.is_some() {
             None
         } else {
             self.first.try_clone().ok()
         };
-        // Nobody needs to be ended any more: it goes as soon as `end` is closed.
+        let inner = self.inner.take_if(|_| first.is_some());
         self.reaped |= first.is_some();
-        Leaving(first)
+        Leaving { first, inner }
     }
 
     fn until_command_ends(
@@ -657,15 +647,35 @@ impl Drop for Running {
     }
 }
 
-/// The first process of a session that is over. Dropping this waits until it is gone.
+/// Ends the first process inside and waits until it is gone, and all others inside with it.
+fn end_inner(inner: Option<&OwnedFd>) {
+    let Some(inner) = inner else {
+        return;
+    };
+    // Already gone is as good as ended.
+    let _ = pidfd_send_signal(inner, Signal::KILL);
+    let mut watched = [PollFd::new(inner, PollFlags::IN)];
+    while let Err(Errno::INTR) = poll(&mut watched, None) {}
+}
+
+/// The first process of a session that is over, and nobody else. Dropping this ends it, and waits
+/// until it is gone.
 #[derive(Debug)]
 #[must_use = "somebody has to wait for it"]
-pub(in crate::launch) struct Leaving(Option<Child>);
+pub(in crate::launch) struct Leaving {
+    first: Option<Child>,
+    /// The one inside, if that is another.
+    inner: Option<OwnedFd>,
+}
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // One that somebody else has waited for is gone as well.
-        let _ended = self.0.as_ref().map(Child::wait);
+        end_inner(self.inner.as_ref());
+        if let Some(first) = &self.first {
+            // It would go by itself once nobody holds the other end of its pipe, but whoever was
+            // forked meanwhile holds it as well. One that somebody else has waited for is gone.
+            let _ended = first.signal(Signal::KILL).and_then(|()| first.wait());
+        }
     }
 }
 
