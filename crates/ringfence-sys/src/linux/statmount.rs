@@ -63,26 +63,7 @@ pub fn statmount(id: MountId) -> Result<MountFacts, Errno> {
     const SB_BASIC: u64 = 0x1;
     const MNT_BASIC: u64 = 0x2;
     const MS_SHARED: u64 = 1 << 20;
-    let request = Request::new(id, SB_BASIC | MNT_BASIC);
-    let mut answer = Answer::default();
-    // SAFETY: the request is a whole `struct mnt_id_req` of the size it names; the answer is
-    // a live buffer of the length given, of which the kernel writes no more.
-    unsafe {
-        raw::call(
-            SYS_STATMOUNT,
-            [
-                raw::address(&request),
-                raw::address_mut(&mut answer),
-                size_of::<Answer>(),
-                0,
-                0,
-                0,
-            ],
-        )
-    }?;
-    if answer.mask & (SB_BASIC | MNT_BASIC) != SB_BASIC | MNT_BASIC {
-        return Err(Errno::NOSYS);
-    }
+    let answer = ask(id, SB_BASIC | MNT_BASIC)?.answer;
     Ok(MountFacts {
         attributes: Attributes::from_bits_truncate(answer.mount_attributes),
         shared: answer.propagation & MS_SHARED != 0,
@@ -114,12 +95,18 @@ impl Mounted {
 pub fn mounted(fd: BorrowedFd<'_>) -> Result<Mounted, Errno> {
     const MNT_ROOT: u64 = 0x8;
     const MNT_POINT: u64 = 0x10;
-    let request = Request::new(mount_id(fd)?, MNT_ROOT | MNT_POINT);
+    ask(mount_id(fd)?, MNT_ROOT | MNT_POINT).map(Mounted)
+}
+
+/// Asks for some of what the kernel knows about a mount: all of it, or nothing.
+fn ask(id: MountId, wanted: u64) -> Result<Texts, Errno> {
+    let request = Request::new(id, wanted);
     let mut answer = Texts {
         answer: Answer::default(),
         bytes: [0; LONGEST_TEXTS],
     };
-    // SAFETY: as for `statmount`: the texts lie behind the answer, in the same live buffer.
+    // SAFETY: the request is a whole `struct mnt_id_req` of the size it names; the answer, with room
+    // for texts behind it, is a live buffer of the length given, of which the kernel writes no more.
     unsafe {
         raw::call(
             SYS_STATMOUNT,
@@ -133,10 +120,10 @@ pub fn mounted(fd: BorrowedFd<'_>) -> Result<Mounted, Errno> {
             ],
         )
     }?;
-    if answer.answer.mask & (MNT_ROOT | MNT_POINT) != MNT_ROOT | MNT_POINT {
+    if answer.answer.mask & wanted != wanted {
         return Err(Errno::NOSYS);
     }
-    Ok(Mounted(answer))
+    Ok(answer)
 }
 
 /// Lists the mounts below one, at any depth, into `ids`, and returns those found.

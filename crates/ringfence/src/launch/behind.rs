@@ -9,11 +9,6 @@ use ringfence_core::plan::Plan;
 pub struct Ahead(std::convert::Infallible);
 
 impl Ahead {
-    /// Starts none.
-    pub fn begin() -> Option<Self> {
-        None
-    }
-
     /// Refuses.
     ///
     /// # Errors

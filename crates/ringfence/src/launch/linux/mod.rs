@@ -18,6 +18,7 @@ mod handover;
 mod held;
 mod helper;
 mod init;
+mod leaving;
 mod links;
 mod names;
 mod options;

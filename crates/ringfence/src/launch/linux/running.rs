@@ -24,6 +24,7 @@ use super::gate::Opening;
 use super::guard::Guard;
 use super::held::{Held, MOMENT};
 use super::init::Boundary;
+use super::leaving::end_inner;
 use super::names::{Holds, Names};
 use super::telling::{Told, tell_limit};
 use super::tmp::SessionTmp;
@@ -44,9 +45,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Dropping it ends the session.
 #[derive(Debug)]
 pub struct Running {
-    first: Child,
+    pub(super) first: Child,
     /// The first process inside, if it is not the one that we started ourselves.
-    inner: Option<OwnedFd>,
+    pub(super) inner: Option<OwnedFd>,
     boundary: Boundary,
     /// Its closing tells the first process that nobody waits any more.
     end: Option<OwnedFd>,
@@ -66,7 +67,7 @@ pub struct Running {
     pub(super) told: Told,
     /// The outer end of the session's own terminal.
     pub(super) terminal: Option<OwnedFd>,
-    reaped: bool,
+    pub(super) reaped: bool,
     /// Whether any code of the command can have run.
     pub(super) ran: bool,
     denials: Vec<Denial>,
@@ -329,20 +330,6 @@ impl Running {
             self.let_go_of_group();
         }
         Ok(report)
-    }
-
-    /// Lets go of a session that is over, and returns what has to be ended and waited for. The kernel
-    /// takes its time with taking down the mounts, and only whoever reaps needs to wait for that.
-    pub(in crate::launch) fn leave(mut self) -> Leaving {
-        // A group can only be removed when nobody is in it any more.
-        let first = if self.reaped || self.held.group.is_some() {
-            None
-        } else {
-            self.first.try_clone().ok()
-        };
-        let inner = self.inner.take_if(|_| first.is_some());
-        self.reaped |= first.is_some();
-        Leaving { first, inner }
     }
 
     fn until_command_ends(
@@ -644,38 +631,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// Ends the first process inside and waits until it is gone, and all others inside with it.
-fn end_inner(inner: Option<&OwnedFd>) {
-    let Some(inner) = inner else {
-        return;
-    };
-    // Already gone is as good as ended.
-    let _ = pidfd_send_signal(inner, Signal::KILL);
-    let mut watched = [PollFd::new(inner, PollFlags::IN)];
-    while let Err(Errno::INTR) = poll(&mut watched, None) {}
-}
-
-/// The first process of a session that is over, and nobody else. Dropping this ends it, and waits
-/// until it is gone.
-#[derive(Debug)]
-#[must_use = "somebody has to wait for it"]
-pub(in crate::launch) struct Leaving {
-    first: Option<Child>,
-    /// The one inside, if that is another.
-    inner: Option<OwnedFd>,
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        end_inner(self.inner.as_ref());
-        if let Some(first) = &self.first {
-            // It would go by itself once nobody holds the other end of its pipe, but whoever was
-            // forked meanwhile holds it as well. One that somebody else has waited for is gone.
-            let _ended = first.signal(Signal::KILL).and_then(|()| first.wait());
-        }
     }
 }
 
