@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open};
-use rustix::thread::{futex, sched_setaffinity};
+use rustix::thread::futex;
 
 use super::process::signal_at_parents_end;
-use super::processors::{self, Processors};
+use super::processors::Aside;
 use super::spawn::{Launch, Sharing, Spawn};
 use super::stack::Stack;
 use super::subject::Subject;
@@ -53,8 +53,6 @@ pub struct Ahead<C: 'static, F: 'static, R: 'static> {
 #[derive(Debug)]
 struct Kept<C, F> {
     child: Child,
-    /// [`MOVED`] or [`LEFT`].
-    placed: u32,
     context: Option<Box<C>>,
     first: Option<Box<F>>,
     /// By this the child knows that we are still there.
@@ -80,17 +78,11 @@ struct Post<C, F, R> {
     rest: Letter<R>,
     /// The starter, by the number of a pidfd.
     starter: RawFd,
-    /// Zero until the child may begin; then [`MOVED`] or [`LEFT`], for whether it was put elsewhere.
-    placed: AtomicU32,
-    /// The processors that both may run on.
-    processors: Processors,
     /// [`HERE`], until the kernel writes a zero: then the child has left our memory.
     here: AtomicU32,
 }
 
 const HERE: u32 = 1;
-const LEFT: u32 = 1;
-const MOVED: u32 = 2;
 
 impl<C, F, R> Post<C, F, R> {
     /// Whether the starter is still there, for the child.
@@ -184,7 +176,7 @@ struct Birth<C: 'static, F: 'static, R: 'static> {
 }
 
 impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
-    /// Starts a child as described by `spawn`. It begins when it is [let](Self::let_begin).
+    /// Starts a child as described by `spawn`, which begins at once.
     ///
     /// # Errors
     ///
@@ -194,8 +186,6 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let own = pidfd_open(getpid(), PidfdFlags::empty())?;
         let post = Post {
             starter: own.as_raw_fd(),
-            placed: AtomicU32::new(0),
-            processors: Processors::ours()?,
             context: Letter::new(),
             first: Letter::new(),
             rest: Letter::new(),
@@ -210,15 +200,16 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         let (launch, below) = stack.lay(below, launch)?;
         // SAFETY: laid there just now. From here on both sides only share it.
         let here = unsafe { &post.as_ref().here };
+        let aside = Aside::find();
         let child = spawn.blocked(Sharing::until_left(here), launch, Some((&stack, below)))?;
-        // On another processor than ours: the kernel would leave it where it was born, behind us,
-        // until we sleep. With nowhere else to go, it waits for its turn.
-        let moved = processors::others()
-            .is_some_and(|others| sched_setaffinity(Some(child.pid()), &others).is_ok());
+        // The kernel leaves it where it was born, behind us, until we sleep. So we make room, and
+        // not it: until another processor has woken up, somebody has to wait.
+        if let Some(aside) = aside {
+            aside.step();
+        }
         Ok(Self {
             kept: ManuallyDrop::new(Kept {
                 child,
-                placed: if moved { MOVED } else { LEFT },
                 context: None,
                 first: None,
                 _own: own,
@@ -233,9 +224,8 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         self.kept.context.as_deref()
     }
 
-    /// Lets it begin, gives it what it can begin with, and goes on. Only the first time counts.
+    /// Gives it what it can begin with, and goes on. Only the first time counts.
     pub fn begin(&mut self, context: Box<C>) {
-        self.let_begin();
         if self.kept.context.is_none() {
             let text = ptr::from_ref(&**self.kept.context.insert(context));
             self.post().context.send(text.cast_mut());
@@ -254,7 +244,6 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
     /// first orders come back with it.
     pub fn finish(self, rest: &mut R) -> (Child, Option<Box<F>>) {
         let mut this = ManuallyDrop::new(self);
-        this.let_begin();
         this.post().rest.send(rest);
         sleep_while(&this.post().here, HERE, futex::Flags::empty());
         // SAFETY: it is not used again, since `this` is never dropped. The kernel has said that the
@@ -265,17 +254,8 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
 }
 
 impl<C, F, R> Ahead<C, F, R> {
-    /// Lets the child begin. Until a processor has woken up for it, there is time for something that
-    /// has to be done before.
-    pub fn let_begin(&self) {
-        let placed = &self.post().placed;
-        placed.store(self.kept.placed, Ordering::Release);
-        let _woken = futex::wake(placed, futex::Flags::PRIVATE, 1);
-    }
-
     /// Has nothing for it to do any more. It goes while we go on; dropping this waits for it.
     pub fn dismiss(&self) {
-        self.let_begin();
         let post = self.post();
         post.context.refuse();
         post.first.refuse();
@@ -306,7 +286,7 @@ impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     }
 }
 
-/// The status of a child that has lost its starter, or could not have its processors back.
+/// The status of a child that has lost its starter.
 const NOT_BEGUN: u8 = 125;
 
 /// The child's first function.
@@ -318,11 +298,6 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
     if !signal_at_parents_end(subject, Signal::KILL).is_ok_and(|()| post.is_attended()) {
         return NOT_BEGUN;
     }
-    sleep_while(&post.placed, 0, futex::Flags::PRIVATE);
-    // Who may not do the one may not do the other either.
-    if post.placed.load(Ordering::Relaxed) == MOVED && post.processors.take_back().is_err() {
-        return NOT_BEGUN;
-    }
     (birth.errand)(subject, Orders { post })
 }
 
@@ -330,7 +305,7 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
 mod tests {
     use rustix::io::{read, write};
     use rustix::pipe::{PipeFlags, pipe_with};
-    use rustix::thread::{CpuSet, sched_getaffinity};
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     use super::super::descriptors;
     use super::super::namespaces::Namespaces;
@@ -436,6 +411,8 @@ mod tests {
             // Of this thread only.
             sched_setaffinity(None, &processors).unwrap();
             let ahead = Ahead::start(&shared(), looks_around).unwrap();
+            let ours = sched_getaffinity(None).unwrap();
+            assert_eq!(ours, processors, "ours are as before");
             let mut seen = CpuSet::new();
             let (child, _) = ahead.finish(&mut seen);
             assert_eq!(child.wait(), Ok(Ended::Exited(0)));

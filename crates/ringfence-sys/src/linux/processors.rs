@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// The processors that this thread may run on, but for the one it is on. `None` if there is no other.
-pub(super) fn others() -> Option<CpuSet> {
+fn others() -> Option<CpuSet> {
     let mut others = sched_getaffinity(None).ok()?;
     others.unset(sched_getcpu());
     (others.count() > 0).then_some(others)
@@ -44,6 +44,31 @@ impl Processors {
             sched_setaffinity(None, &self.0)?;
         }
         Ok(())
+    }
+}
+
+/// Another processor to go on with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aside {
+    ours: Processors,
+    others: CpuSet,
+}
+
+impl Aside {
+    /// `None` if there is none.
+    pub(super) fn find() -> Option<Self> {
+        Some(Self {
+            ours: Processors::ours().ok()?,
+            others: others()?,
+        })
+    }
+
+    /// Leaves the processor that this thread is on to whoever waits for it.
+    pub(super) fn step(&self) {
+        if sched_setaffinity(None, &self.others).is_ok() {
+            // Who may do the one may do the other.
+            let _ = self.ours.take_back();
+        }
     }
 }
 

@@ -65,11 +65,12 @@ const LAST: Step = Step::Loopback;
 /// Without these nobody may make the others, and nobody can enter them later.
 const AT_BIRTH: Namespaces = Namespaces::USER.union(Namespaces::PID);
 /// These it makes itself, since making them takes time.
-const AFTERWARDS: Namespaces = Namespaces::MOUNT
+const AT_ONCE: Namespaces = Namespaces::NET
     .union(Namespaces::IPC)
     .union(Namespaces::UTS)
-    .union(Namespaces::CGROUP)
-    .union(Namespaces::NET);
+    .union(Namespaces::CGROUP);
+/// And this when somebody looks out for changes of the mounts that it copies.
+const AFTERWARDS: Namespaces = Namespaces::MOUNT;
 
 impl Ahead {
     /// Starts it, where a processor is free for it.
@@ -97,8 +98,7 @@ impl Ahead {
         let mut process = ahead::Ahead::start(&spawn, live)?;
         // Those of this thread, which may have others than its program has.
         let mounts = File::open("/proc/thread-self/mountinfo")?.into();
-        process.let_begin();
-        // Laid out while it makes its namespaces.
+        // Laid out while it makes its network namespace.
         process.begin(Box::new(Common {
             user: IdMap::same(geteuid().as_raw()),
             group: IdMap::same(getegid().as_raw()),
@@ -212,9 +212,10 @@ fn make(
     orders: &Orders<'_, Common, First, Unborn>,
 ) -> Result<(), (Step, Errno)> {
     let at = |step: Step| move |errno: Errno| (step, errno);
-    namespaces::unshare(subject, AFTERWARDS).map_err(at(Step::Namespaces))?;
+    namespaces::unshare(subject, AT_ONCE).map_err(at(Step::Namespaces))?;
     let common = orders.context();
     let common = common.ok_or((Step::Namespaces, Errno::CANCELED))?;
+    namespaces::unshare(subject, AFTERWARDS).map_err(at(Step::Namespaces))?;
     keyring::join_new_session(subject).map_err(at(Step::Keyring))?;
     let proc_dir = ProcDir::open().map_err(at(Step::Ids))?;
     map_ids(subject, &proc_dir, common.user, common.group).map_err(at(Step::Ids))?;
