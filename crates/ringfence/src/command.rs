@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::launch::{self, Decider, LaunchError, Report, Size};
+use crate::launch::{Decider, LaunchError, Report, Size};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::Running;
 use crate::start::Start;
@@ -570,7 +570,7 @@ impl Command {
             decider: self.decider.clone(),
             ahead: self.sandbox.goes_ahead(),
         };
-        let (served, begun) = launch::serve(move || start.run())?;
+        let (served, begun) = start.serve()?;
         Ok(Running::new(served, begun))
     }
 }

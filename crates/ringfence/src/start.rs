@@ -44,10 +44,15 @@ pub(crate) struct Begun {
 }
 
 impl Start {
-    /// Makes the policy and holds the command by it.
-    pub(crate) fn run(mut self) -> Result<(launch::Running, Begun), SpawnError> {
+    /// Has a thread of its own make the policy, hold the command by it, and serve the session.
+    pub(crate) fn serve(self) -> Result<(launch::Served, Begun), SpawnError> {
+        let wanted = self.ahead;
         // Whatever refuses it will refuse the launch as well, and be explained then.
-        let ahead = self.ahead.then(|| Ahead::begin_anyway().ok()).flatten();
+        let begin = move || wanted.then(|| Ahead::begin_anyway().ok()).flatten();
+        launch::serve(begin, move |ahead| self.run(ahead))
+    }
+
+    fn run(mut self, ahead: Option<Ahead>) -> Result<(launch::Running, Begun), SpawnError> {
         let (streams, ends) = self.open().map_err(SpawnError::Stream)?;
         let (running, (command, planned)) = match ahead {
             None => self.attempt(streams, None)?,

@@ -51,14 +51,7 @@ pub enum News {
 /// A session that is served. Dropping it ends the session, and waits until it is over.
 #[derive(Debug)]
 pub struct Served {
-    orders: Sender<Order>,
-    /// Wakes the thread.
-    bell: OwnedFd,
-    news: Receiver<News>,
-    /// Rings when there are news: a byte comes in.
-    told: OwnedFd,
-    /// Closed by the thread when it has told everything.
-    over: OwnedFd,
+    holder: Holder,
     thread: Option<JoinHandle<()>>,
     id: i32,
     terminal: Option<OwnedFd>,
@@ -68,11 +61,26 @@ pub struct Served {
 struct Started<T> {
     id: i32,
     terminal: Option<OwnedFd>,
+    holder: Holder,
     more: T,
 }
 
+/// The holder's ends of what the thread is asked and tells by.
+#[derive(Debug)]
+struct Holder {
+    orders: Sender<Order>,
+    /// Wakes the thread.
+    bell: OwnedFd,
+    news: Receiver<News>,
+    /// Rings when there are news: a byte comes in.
+    told: OwnedFd,
+    /// Closed by the thread when it has told everything.
+    over: OwnedFd,
+}
+
 /// Has a thread of its own start a session, and returns once the command runs, with whatever else
-/// there is to say about it.
+/// there is to say about it. What `begin` returns is given to `start` after a while: it is for what
+/// should not wait.
 ///
 /// The calling process is not restricted and may have threads; the calling thread may end.
 ///
@@ -80,46 +88,35 @@ struct Started<T> {
 ///
 /// What `start` returns, and every [`LaunchError`]: no code of the command has run, and nothing is
 /// left.
-pub(crate) fn serve<T, E>(
-    start: impl FnOnce() -> Result<(Running, T), E> + Send + 'static,
+pub(crate) fn serve<B, T, E>(
+    begin: impl FnOnce() -> B + Send + 'static,
+    start: impl FnOnce(B) -> Result<(Running, T), E> + Send + 'static,
 ) -> Result<(Served, T), E>
 where
     T: Send + 'static,
     E: From<LaunchError> + Send + 'static,
 {
-    let refused = |what: &str, source: io::Error| LaunchError::Prepare {
-        what: what.to_owned(),
-        source,
-    };
-    let (heard, bell) = make_bell().map_err(|error| refused("make a bell", error))?;
-    let (over, open) = pipes::pipe().map_err(|error| refused("open a pipe", error))?;
-    let (orders, received) = channel();
-    let (told, rings) = make_bell().map_err(|error| refused("make a bell", error))?;
-    let (sender, news) = channel();
-    let teller = Teller {
-        news: sender,
-        bell: rings,
-    };
     let (started, starts) = channel();
-    let control = Control {
-        bell: heard,
-        orders: received,
-        patience: None,
-    };
     let thread = std::thread::Builder::new()
         .name("ringfence".to_owned())
         .stack_size(STACK)
         .spawn(move || {
             // A thread without it would only run handlers that another could run as well.
             let _ = Mask::block_all();
-            match start() {
+            let begun = begin();
+            let lines = open_lines().map_err(|source| refused("open a pipe", source));
+            let running = lines
+                .map_err(E::from)
+                .and_then(|lines| Ok((start(begun)?, lines)));
+            match running {
                 Err(refusal) => {
                     let _ = started.send(Err(refusal));
                 }
-                Ok((mut running, more)) => {
+                Ok(((mut running, more), (holder, control, teller, open))) => {
                     let begun = Started {
                         id: running.id(),
                         terminal: running.take_terminal(),
+                        holder,
                         more,
                     };
                     // Whoever is not there any more has ended the session by that.
@@ -137,18 +134,14 @@ where
         Err(refused("start the session", source).into())
     });
     match begun {
-        Ok(Started { id, terminal, more }) => {
+        Ok(begun) => {
             let served = Served {
-                orders,
-                bell,
-                news,
-                told,
-                over,
+                holder: begun.holder,
                 thread: Some(thread),
-                id,
-                terminal,
+                id: begun.id,
+                terminal: begun.terminal,
             };
-            Ok((served, more))
+            Ok((served, begun.more))
         }
         Err(refusal) => {
             // It has nothing left to do.
@@ -156,6 +149,39 @@ where
             Err(refusal)
         }
     }
+}
+
+fn refused(what: &str, source: io::Error) -> LaunchError {
+    LaunchError::Prepare {
+        what: what.to_owned(),
+        source,
+    }
+}
+
+/// Opens what holder and thread speak by. The last is what the thread closes in the end.
+fn open_lines() -> io::Result<(Holder, Control, Teller, OwnedFd)> {
+    let (heard, bell) = make_bell()?;
+    let (over, open) = pipes::pipe()?;
+    let (orders, received) = channel();
+    let (told, rings) = make_bell()?;
+    let (sender, news) = channel();
+    let holder = Holder {
+        orders,
+        bell,
+        news,
+        told,
+        over,
+    };
+    let control = Control {
+        bell: heard,
+        orders: received,
+        patience: None,
+    };
+    let teller = Teller {
+        news: sender,
+        bell: rings,
+    };
+    Ok((holder, control, teller, open))
 }
 
 /// A pipe that nobody waits at: what is heard, and what rings.
@@ -225,25 +251,25 @@ impl Served {
 
     fn order(&self, order: Order) {
         // A session that is over takes no orders.
-        if self.orders.send(order).is_ok() {
+        if self.holder.orders.send(order).is_ok() {
             // One that is full rings already.
-            let _ = rustix::io::write(&self.bell, b"!");
+            let _ = rustix::io::write(&self.holder.bell, b"!");
         }
     }
 
     /// Waits for the next news; `None` when there will be none.
     pub fn news(&mut self) -> Option<News> {
-        let next = self.news.recv().ok();
+        let next = self.holder.news.recv().ok();
         self.heard(next)
     }
 
     /// The next news, if there are any now.
     pub fn try_news(&mut self) -> Option<News> {
-        let mut next = self.news.try_recv();
+        let mut next = self.holder.news.try_recv();
         if let Err(TryRecvError::Empty) = next {
             // What comes in between rings again, or is found by the second look.
-            let _ = rustix::io::read(&self.told, &mut [0; 512]);
-            next = self.news.try_recv();
+            let _ = rustix::io::read(&self.holder.told, &mut [0; 512]);
+            next = self.holder.news.try_recv();
         }
         self.heard(next.ok())
     }
@@ -258,14 +284,14 @@ impl Served {
 
     /// Readable when there may be news; [`try_news`](Self::try_news) stops it once there are none.
     pub fn bell(&self) -> BorrowedFd<'_> {
-        self.told.as_fd()
+        self.holder.told.as_fd()
     }
 }
 
 impl AsFd for Served {
     /// Readable once the session is over and has told everything.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.over.as_fd()
+        self.holder.over.as_fd()
     }
 }
 
