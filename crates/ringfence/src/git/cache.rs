@@ -80,6 +80,12 @@ impl Tree {
         self.names.get(node.name.clone()).unwrap_or_default()
     }
 
+    /// How many of them are repositories, or hold one.
+    pub(super) fn repositories(&self) -> usize {
+        let nodes = self.nodes.iter();
+        nodes.filter(|node| node.what != What::Plain).count()
+    }
+
     /// Adds a directory behind the one that holds it.
     pub(super) fn push(&mut self, parent: u32, name: &[u8], stamp: Stamp, what: What) {
         let start = self.names.len();
@@ -185,10 +191,6 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn len(&self) -> usize {
-        self.places.len()
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
         self.from(0)
     }

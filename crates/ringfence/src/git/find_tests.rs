@@ -288,6 +288,35 @@ fn repositories_that_come_go_and_change_are_found_as_if_nothing_was_remembered()
     same(count - 1);
 }
 
+/// What was made of the remembered repositories is made once more only if those have changed.
+#[test]
+fn a_directory_that_changed_without_a_repository_changes_nothing() {
+    let world = World::new();
+    for number in 0..4 * WORTH_A_THREAD {
+        world.git_dir(&format!("p/d{number}/.git"));
+    }
+    let mut search = Search::new(world.root.below("p"));
+    search.state = Some(world.root.below("state").as_path().to_owned());
+    // Long enough ago that the times of directories are believed.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    find(&search, Reach::Tree, &Lookout::new()).unwrap();
+    let same = || {
+        let presumed = presume(&search, Reach::Tree, &Lookout::new());
+        let (_, walking) = presumed.unwrap();
+        walking.unwrap().finds_the_same()
+    };
+    assert!(same());
+    world.write("p/d3/new/file", "");
+    std::fs::remove_dir_all(world.root.below("p/d5/.git/refs").as_path()).unwrap();
+    assert!(same());
+    world.git_dir("p/d3/new/.git");
+    assert!(!same());
+    std::fs::remove_dir_all(world.root.below("p/d3/new").as_path()).unwrap();
+    assert!(same());
+    std::fs::remove_dir_all(world.root.below("p/d7/.git").as_path()).unwrap();
+    assert!(!same());
+}
+
 /// A variable counts only for what is a repository, and the caller's own.
 #[test]
 fn what_a_variable_names_is_found() {

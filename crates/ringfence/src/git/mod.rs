@@ -9,6 +9,7 @@
 //! where its working tree is. Somebody who can only write the project can forge the one and not the
 //! other.
 
+mod asking;
 mod cache;
 mod inner;
 pub(crate) mod reading;

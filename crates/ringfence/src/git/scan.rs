@@ -12,12 +12,12 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_core::path::AbsPath;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
+use super::asking::{Asking, now};
 use super::cache::{Stamp, Tree};
 use super::reading::{self, Entry};
 
@@ -25,10 +25,6 @@ use super::reading::{self, Entry};
 const MOST_DIRECTORIES: usize = 250_000;
 /// No path of the kernel's is deeper.
 const DEEPEST: usize = 2048;
-/// From this many on, directories are asked by several threads.
-const WORTH_THREADS: usize = 2048;
-/// So many are asked by one of them at a time.
-const A_FEW: usize = 32;
 /// A directory that changed this shortly before it was listed may have changed again within one
 /// tick of the file system's clock.
 const TICK: Duration = Duration::from_millis(50);
@@ -64,52 +60,38 @@ pub(super) fn walk(
     root: &AbsPath,
     remembered: Option<Tree>,
 ) -> Result<(Vec<Place>, Changed, Tree), Incomplete> {
-    let directory = reading::directory(root).map_err(|_| Incomplete::Unreadable)?;
-    let remembered = remembered.unwrap_or_default();
-    let fresh = still_there(&directory, &remembered);
-    if !fresh.is_empty() && fresh.iter().all(|fresh| *fresh) {
-        return Ok((presumed(&remembered), Changed(0), remembered));
+    let asking = Asking::new(root, remembered.unwrap_or_default())?;
+    asking.ask_all();
+    if asking.all_as_they_were() {
+        return Ok((asking.presumed(), Changed(0), asking.tree));
     }
+    walk_on(&asking)
+}
+
+/// The same, of a tree whose directories were asked: those that have changed are listed.
+pub(super) fn walk_on(asking: &Asking) -> Result<(Vec<Place>, Changed, Tree), Incomplete> {
     let mut walk = Walk {
-        root: directory,
-        fresh,
-        children: children(&remembered),
-        remembered,
+        asking,
+        children: children(&asking.tree),
         tree: Tree::default(),
         paths: Vec::new(),
         changed: 0,
         buffer: Vec::new(),
         now: SystemTime::now(),
-        device: None,
+        device: now(&asking.root, Path::new("")).map(|stamp| stamp.device),
     };
-    walk.device = now(&walk.root, Path::new("")).map(|stamp| stamp.device);
     walk.run()?;
     let places = walk.places();
     Ok((places, Changed(walk.changed), walk.tree))
-}
-
-/// What there was in a tree when it was last walked.
-pub(super) fn presumed(tree: &Tree) -> Vec<Place> {
-    let paths = tree.paths();
-    let nodes = tree.nodes.iter().zip(paths.iter());
-    nodes
-        .filter(|(node, _)| node.what != What::Plain)
-        .map(|(node, path)| Place {
-            directory: path.to_owned(),
-            what: node.what,
-        })
-        .collect()
 }
 
 /// How many directories had to be listed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Changed(pub(super) usize);
 
-struct Walk {
-    root: OwnedFd,
-    remembered: Tree,
+struct Walk<'a> {
     /// Which of the remembered directories are as they were.
-    fresh: Vec<bool>,
+    asking: &'a Asking,
     children: HashMap<u32, Vec<u32>>,
     tree: Tree,
     /// For each directory of the new tree, its path below the root.
@@ -121,14 +103,14 @@ struct Walk {
     device: Option<u64>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn run(&mut self) -> Result<(), Incomplete> {
         // New index, the remembered index if there is one.
         let mut next: Vec<(u32, Option<u32>)> = Vec::new();
-        let first = (!self.remembered.nodes.is_empty()).then_some(0);
+        let first = (!self.asking.tree.nodes.is_empty()).then_some(0);
         next.push((self.add(None, b"", PathBuf::new())?, first));
         while let Some((index, known)) = next.pop() {
-            let fresh = known.is_some_and(|known| self.is_fresh(known));
+            let fresh = known.is_some_and(|known| self.asking.is_as_it_was(known));
             if let (true, Some(known)) = (fresh, known) {
                 self.copy(index, known, &mut next)?;
             } else {
@@ -136,11 +118,6 @@ impl Walk {
             }
         }
         Ok(())
-    }
-
-    fn is_fresh(&self, known: u32) -> bool {
-        let index = usize::try_from(known).unwrap_or(usize::MAX);
-        self.fresh.get(index).copied().unwrap_or_default()
     }
 
     fn add(&mut self, parent: Option<u32>, name: &[u8], path: PathBuf) -> Result<u32, Incomplete> {
@@ -162,7 +139,7 @@ impl Walk {
         next: &mut Vec<(u32, Option<u32>)>,
     ) -> Result<(), Incomplete> {
         let old = usize::try_from(known).unwrap_or(usize::MAX);
-        if let Some(node) = self.remembered.nodes.get(old) {
+        if let Some(node) = self.asking.tree.nodes.get(old) {
             let (stamp, what) = (node.stamp, node.what);
             if let Some(new) = self.tree.node_mut(index) {
                 new.stamp = stamp;
@@ -170,7 +147,7 @@ impl Walk {
             }
         }
         for child in self.children.get(&known).cloned().unwrap_or_default() {
-            let name = self.remembered.name(child).to_vec();
+            let name = self.asking.tree.name(child).to_vec();
             let path = self.path(index).join(OsStr::from_bytes(&name));
             next.push((self.add(Some(index), &name, path)?, Some(child)));
         }
@@ -234,7 +211,7 @@ impl Walk {
             .map(|children| {
                 let children = children.iter();
                 children
-                    .map(|child| (self.remembered.name(*child), *child))
+                    .map(|child| (self.asking.tree.name(*child), *child))
                     .collect()
             })
             .unwrap_or_default();
@@ -258,7 +235,7 @@ impl Walk {
         } else {
             path
         };
-        let directory = open_below(&self.root, path)?;
+        let directory = open_below(&self.asking.root, path)?;
         let status = rustix::fs::fstat(&directory).ok()?;
         Some((directory, Stamp::of(&status)))
     }
@@ -347,63 +324,6 @@ fn children(tree: &Tree) -> HashMap<u32, Vec<u32>> {
         }
     }
     out
-}
-
-/// Which remembered directories have neither changed nor been exchanged.
-///
-/// Each is asked by its whole path. Should a directory on the way have become a link, then the one
-/// above it has changed, and nothing below that is believed.
-fn still_there(root: &OwnedFd, tree: &Tree) -> Vec<bool> {
-    let paths = tree.paths();
-    let fresh: Vec<AtomicBool> = paths.iter().map(|_| AtomicBool::new(false)).collect();
-    let next = AtomicUsize::new(0);
-    let ask = || {
-        loop {
-            // Each takes the next few: the one that has to share its processor takes fewer.
-            let first = next.fetch_add(A_FEW, Ordering::Relaxed);
-            if first >= fresh.len() {
-                break;
-            }
-            let nodes = tree.nodes.iter().zip(&fresh).skip(first).take(A_FEW);
-            for ((node, fresh), path) in nodes.zip(paths.from(first)) {
-                let same = node.stamp != Stamp::default() && now(root, path) == Some(node.stamp);
-                fresh.store(same, Ordering::Relaxed);
-            }
-        }
-    };
-    if paths.len() < WORTH_THREADS {
-        // A thread that only waits for others is made ready for that first, at a price.
-        ask();
-    } else {
-        std::thread::scope(|scope| {
-            for _ in 1..processors().min(4) {
-                scope.spawn(ask);
-            }
-            ask();
-        });
-    }
-    fresh.into_iter().map(AtomicBool::into_inner).collect()
-}
-
-#[cfg(target_os = "linux")]
-fn processors() -> usize {
-    // The standard library would read a dozen files about quotas first.
-    let all = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
-    usize::try_from(all).unwrap_or(1)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn now(root: &OwnedFd, path: &Path) -> Option<Stamp> {
-    let status = if path.as_os_str().is_empty() {
-        rustix::fs::fstat(root)
-    } else {
-        rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)
-    };
-    status.ok().map(|status| Stamp::of(&status))
 }
 
 impl Stamp {

@@ -1,12 +1,14 @@
 //! Finding repositories while a large tree is still walked.
 
 use std::collections::HashSet;
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use ringfence_core::git::Repository;
+use ringfence_core::path::AbsPath;
 
+use super::asking::Asking;
 use super::cache::{Memory, Tree};
-use super::scan::{self, Changed, Place};
+use super::scan::{self, Changed, Incomplete, Place};
 use super::{Finder, Reach, Search, Unsearchable};
 use crate::lookout::Lookout;
 
@@ -72,58 +74,81 @@ pub fn presume(
     if reach == Reach::Own {
         return Ok((finder.outermost(), None));
     }
-    let remembered = Remembered::of(search);
-    let presumed = remembered.tree.as_ref().map(scan::presumed);
-    let presumed = presumed.unwrap_or_default();
-    if presumed.len() < WORTH_A_THREAD {
-        return Ok((finder.walked(remembered)?, None));
-    }
-    let owned = search.clone();
+    let (memory, tree) = match Remembered::of(search) {
+        Remembered {
+            memory,
+            tree: Some(tree),
+        } if tree.repositories() >= WORTH_A_THREAD => (memory, tree),
+        remembered => return Ok((finder.walked(remembered)?, None)),
+    };
+    let asking = Asking::new(&search.project, tree).map_err(|why| unsearchable(search, why))?;
+    let asking = Arc::new(asking);
+    help(&asking);
+    let walking = Walking {
+        presumed: asking.presumed(),
+        project: search.project.clone(),
+        memory,
+        asking,
+    };
+    let mut found = finder.outermost();
+    finder.all_within(&walking.presumed, &mut found);
+    Ok((found, Some(walking)))
+}
+
+/// Has a thread ask meanwhile. If there is none, whoever wants the answer asks everybody.
+fn help(asking: &Arc<Asking>) {
+    let asking = Arc::clone(asking);
     #[cfg(target_os = "linux")]
     let ours = ringfence_sys::processors::Processors::ours();
-    let walk = move || {
+    let helper = move || {
         #[cfg(target_os = "linux")]
         if let Ok(ours) = ours {
-            // It was only put elsewhere to begin; a walk that stays there is as good.
+            // It was only put elsewhere to begin; a helper that stays there is as good.
             let _ = ours.take_back();
         }
-        tree(&owned, remembered).map(|(places, _)| places)
+        asking.help();
     };
     // Signals are for whoever waits for them.
     #[cfg(unix)]
     let blocked = ringfence_sys::mask::Mask::block_all();
-    let walk = std::thread::Builder::new().spawn(walk);
+    let helper = std::thread::Builder::new().spawn(helper);
     #[cfg(unix)]
     if let Ok(before) = blocked {
         // They were so a moment ago.
         let _ = before.restore();
     }
-    let Ok(walk) = walk else {
-        return Ok((finder.walked(Remembered::of(search))?, None));
-    };
     #[cfg(target_os = "linux")]
-    ringfence_sys::processors::leave_this_one(&walk);
-    let mut found = finder.outermost();
-    finder.all_within(&presumed, &mut found);
-    Ok((found, Some(Walking { walk, presumed })))
+    if let Ok(helper) = &helper {
+        ringfence_sys::processors::leave_this_one(helper);
+    }
+    // It ends by itself, and soon: once everybody was asked there is nothing for it to begin with.
+    drop(helper);
 }
 
 /// A walk that goes on while something is made of what was there the last time.
 #[derive(Debug)]
 #[must_use = "what was presumed holds only if the walk finds the same"]
 pub struct Walking {
-    walk: JoinHandle<Result<Vec<Place>, Unsearchable>>,
+    asking: Arc<Asking>,
+    memory: Option<Memory>,
+    project: AbsPath,
     presumed: Vec<Place>,
 }
 
 impl Walking {
-    /// Waits until the walk has ended. `false` if it has found anything else, or could not look
-    /// everywhere: then all of it has to be found once more.
+    /// Walks to the end. `false` if anything else was found, or not everything could be looked at:
+    /// then all of it has to be found once more.
     pub fn finds_the_same(self) -> bool {
-        match self.walk.join() {
-            Ok(Ok(places)) => are_same(&places, &self.presumed),
-            Ok(Err(_)) | Err(_) => false,
+        self.asking.ask_the_rest();
+        if self.asking.all_as_they_were() {
+            return true;
         }
+        let Ok((places, listed, tree)) = scan::walk_on(&self.asking) else {
+            return false;
+        };
+        let known = self.asking.tree.nodes.len();
+        keep(self.memory.as_ref(), &self.project, known, listed, &tree);
+        are_same(&places, &self.presumed)
     }
 }
 
@@ -155,19 +180,33 @@ pub(super) fn tree(
     search: &Search,
     remembered: Remembered,
 ) -> Result<(Vec<Place>, Tree), Unsearchable> {
-    let project = &search.project;
     let Remembered { memory, tree } = remembered;
-    let (known, remembered) = (tree.as_ref().map_or(0, |tree| tree.nodes.len()), tree);
-    let (places, Changed(listed), tree) =
-        scan::walk(project, remembered).map_err(|why| Unsearchable {
-            project: project.clone(),
-            why: why.to_string(),
-        })?;
+    let known = tree.as_ref().map_or(0, |tree| tree.nodes.len());
+    let walked = scan::walk(&search.project, tree);
+    let (places, listed, tree) = walked.map_err(|why| unsearchable(search, why))?;
+    keep(memory.as_ref(), &search.project, known, listed, &tree);
+    Ok((places, tree))
+}
+
+/// Remembers a tree, of which so much was known, if that is worth it.
+fn keep(
+    memory: Option<&Memory>,
+    project: &AbsPath,
+    known: usize,
+    Changed(listed): Changed,
+    tree: &Tree,
+) {
     // Writing it all again for a handful of changes would cost more than listing those again.
     let worth = tree.nodes.len() >= WORTH_REMEMBERING
         && (known == 0 || listed > WORTH_REMEMBERING + known / 50);
     if let Some(memory) = memory.filter(|_| worth) {
-        memory.keep(project, &tree);
+        memory.keep(project, tree);
     }
-    Ok((places, tree))
+}
+
+fn unsearchable(search: &Search, why: Incomplete) -> Unsearchable {
+    Unsearchable {
+        project: search.project.clone(),
+        why: why.to_string(),
+    }
 }
