@@ -456,7 +456,10 @@ fn session(
             source,
         ));
     }
-    let running = prepared.spawn()?;
+    let running = prepared.spawn_while(|| {
+        record.warn_of_secrets(policy);
+        record.make_ready();
+    })?;
     record.start(&running, job.command, &command.directory, plan);
     let mut lines = String::new();
     for group in gaps_by_reason(plan) {
@@ -470,8 +473,6 @@ fn session(
     }
     // All at once: the command runs beside this, and may be over soon.
     tell(&lines);
-    record.warn_of_secrets(policy);
-    record.make_ready();
     if options.verbose > 0 {
         tell(&format!(
             "ringfence: {} holds, tracked by {}\n",

@@ -67,6 +67,16 @@ impl Prepared {
     pub fn spawn(self) -> Result<Running, LaunchError> {
         match self.0 {}
     }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    #[doc(hidden)]
+    pub fn spawn_while(self, _meanwhile: impl FnOnce()) -> Result<Running, LaunchError> {
+        match self.0 {}
+    }
 }
 
 /// Refuses what `start` does not refuse itself.

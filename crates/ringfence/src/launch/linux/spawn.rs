@@ -46,6 +46,16 @@ impl Prepared {
     ///
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
     pub fn spawn(self) -> Result<Running, LaunchError> {
+        self.spawn_while(|| ())
+    }
+
+    /// The same; does something while the command is being started, which may still come to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    #[doc(hidden)]
+    pub fn spawn_while(self, meanwhile: impl FnOnce()) -> Result<Running, LaunchError> {
         // At the last moment: everything up to here can be done beside the walk, and undone.
         if self.walking.is_some_and(|walk| !walk.finds_the_same()) {
             return Err(LaunchError::Changed);
@@ -103,6 +113,7 @@ impl Prepared {
             running.session = Some(session);
         }
         let running = running.watching_names()?;
+        meanwhile();
         let mut running = running.started(&self.failure, &acts, &self.program)?;
         if let Some(timeline) = self.timeline {
             running.timeline = marks(asked, &timeline);

@@ -256,7 +256,17 @@ impl Prepared {
     /// # Errors
     ///
     /// On any [`LaunchError`] no code of the command has run, and nothing is left.
-    pub fn spawn(mut self) -> Result<Running, LaunchError> {
+    pub fn spawn(self) -> Result<Running, LaunchError> {
+        self.spawn_while(|| ())
+    }
+
+    /// The same; does something while the command is being started, which may still come to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    #[doc(hidden)]
+    pub fn spawn_while(mut self, meanwhile: impl FnOnce()) -> Result<Running, LaunchError> {
         let refused = |what: &str| {
             let what = what.to_owned();
             move |source| LaunchError::Prepare { what, source }
@@ -305,6 +315,7 @@ impl Prepared {
             return Err(refused("start the keeper of the session")(source));
         }
         let told = tell(orders, &Task::Become(self.orders));
+        meanwhile();
         let answer = orders::receive::<Failure>(File::from(failure));
         let refusal = match (told, answer) {
             (Ok(()), Ok(None)) => match waiting.map(desk::Waiting::started).transpose() {
