@@ -11,7 +11,7 @@
 mod crowd;
 mod swap;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -181,23 +181,7 @@ pub(super) fn lay_out(
     granted: &[Captured],
     common: Option<&RootBuild>,
 ) -> io::Result<RootBuild> {
-    let mut layout = Layout {
-        build: RootBuild {
-            base: match base {
-                Base::Empty => Access::None,
-                Base::Host { access } => access,
-            },
-            scratch_size: None,
-            create: Vec::new(),
-            mounts: Vec::new(),
-            crowded: None,
-            pins: Vec::new(),
-            begun: Begun::No,
-        },
-        private: HashMap::new(),
-        made: HashSet::new(),
-        granted,
-    };
+    let mut layout = Layout::new(base, granted);
     layout.make("mask", Made::Directory(LISTED))?;
     layout.make("closed", Made::File(CLOSED))?;
     if base == Base::Empty {
@@ -263,15 +247,36 @@ impl RootBuild {
 
 struct Layout<'a> {
     build: RootBuild,
-    /// Directories of the scratch by where they will be seen.
-    private: HashMap<OsString, PathBuf>,
+    /// Directories of the scratch by where they will be seen, in an order in which whatever is in a
+    /// directory comes behind it.
+    private: BTreeMap<OsString, PathBuf>,
     /// What is made already.
     made: HashSet<CString>,
     /// What was held when somebody granted it: never looked up again.
     granted: &'a [Captured],
 }
 
-impl Layout<'_> {
+impl<'a> Layout<'a> {
+    fn new(base: Base, granted: &'a [Captured]) -> Self {
+        Self {
+            build: RootBuild {
+                base: match base {
+                    Base::Empty => Access::None,
+                    Base::Host { access } => access,
+                },
+                scratch_size: None,
+                create: Vec::new(),
+                mounts: Vec::new(),
+                crowded: None,
+                pins: Vec::new(),
+                begun: Begun::No,
+            },
+            private: BTreeMap::new(),
+            made: HashSet::new(),
+            granted,
+        }
+    }
+
     fn make(&mut self, path: impl AsRef<Path>, what: Made) -> io::Result<()> {
         let path = c_string(path.as_ref())?;
         if self.made.insert(path.clone()) {
@@ -384,8 +389,18 @@ impl Layout<'_> {
 
     /// A tree of the host's hides what the scratch has around it.
     fn shadow(&mut self, at: &AbsPath) {
-        let hides = |private: &OsString| Path::new(private).starts_with(at.as_path());
-        self.private.retain(|private, _| !hides(private));
+        let within = |end: &str| {
+            let mut path = at.as_path().as_os_str().to_owned();
+            path.push(end);
+            path
+        };
+        // Whatever begins with the path and a slash: `0` is the next byte. A policy can have ten
+        // thousand binds, and none may look at all others.
+        let hidden = self.private.range(within("/")..within("0"));
+        let hidden: Vec<OsString> = hidden.map(|(private, _)| private.clone()).collect();
+        for private in hidden {
+            self.private.remove(&private);
+        }
         self.show(at, "");
     }
 
@@ -496,4 +511,32 @@ fn inside(path: &AbsPath) -> io::Result<CString> {
 /// Whether both are the same file.
 pub(super) fn same(a: &Identity, b: &Identity) -> bool {
     (a.device, a.inode, a.kind) == (b.device, b.inode, b.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_of_the_hosts_hides_what_is_in_it_and_nothing_beside_it() {
+        let mut layout = Layout::new(Base::Empty, &[]);
+        let path = |text: &str| AbsPath::parse(text).unwrap();
+        for private in ["/a", "/a-b", "/a/b", "/a/b/c", "/a0", "/ab"] {
+            layout.show(&path(private), "scratch");
+        }
+        layout.shadow(&path("/a"));
+        let left: Vec<(&OsStr, &Path)> = layout
+            .private
+            .iter()
+            .map(|(at, scratch)| (at.as_os_str(), scratch.as_path()))
+            .collect();
+        let beside = |at: &'static str| (OsStr::new(at), Path::new("scratch"));
+        let expected = [
+            (OsStr::new("/a"), Path::new("")),
+            beside("/a-b"),
+            beside("/a0"),
+            beside("/ab"),
+        ];
+        assert_eq!(left, expected);
+    }
 }
