@@ -39,13 +39,14 @@ impl Hands {
     }
 }
 
-/// Whether a helper would have a processor to itself. On a busy machine it would have to wait for
+/// Whether a helper would soon have a processor to itself. On a busy machine it would have to wait for
 /// its turn, and the first process for it.
 pub(super) fn is_worth_it() -> bool {
     let Ok(ours) = rustix::thread::sched_getaffinity(None) else {
         return false;
     };
-    running().is_some_and(|running| running < ours.count())
+    // One thread too many is nothing to wait for: mostly it takes down what the session before has left.
+    ours.count() > 1 && running().is_some_and(|running| running <= ours.count())
 }
 
 /// How many threads of the machine run or could run at this moment, this one among them.
