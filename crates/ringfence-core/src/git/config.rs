@@ -160,6 +160,26 @@ pub fn obeyed(key: &str) -> Option<Obeyed> {
     })
 }
 
+/// Whether a variable has git read a further file of the same directory.
+pub fn is_about_more_files(key: &str) -> bool {
+    key == "extensions.worktreeconfig"
+}
+
+/// A number for what [`obeyed`] knows, so that nothing is believed that was found by a shorter list.
+pub fn generation() -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325_u64;
+    let mix = |number: u64, text: &str| {
+        let bytes = text.bytes().chain([0]);
+        bytes.fold(number, |number, byte| {
+            (number ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    };
+    PROGRAMS.iter().fold(start, |number, (section, names)| {
+        let names = names.unwrap_or_default().iter();
+        names.fold(mix(number, section), |number, name| mix(number, name))
+    })
+}
+
 /// Variables whose value git runs, by section; without names, all of a section.
 const PROGRAMS: &[(&str, Option<&[&str]>)] = &[
     ("alias", None),

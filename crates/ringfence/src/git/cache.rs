@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_core::path::AbsPath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
@@ -19,6 +20,9 @@ use super::scan::What;
 const MAGIC: &[u8; 16] = b"ringfence tree 1";
 /// No tree that may be walked needs more.
 const LONGEST: u64 = 64 << 20;
+/// What changed this shortly before it was looked at may change again within one tick of the file
+/// system's clock.
+pub(super) const TICK: Duration = Duration::from_millis(50);
 /// Files of projects that are long gone are not kept for ever.
 const MOST_FILES: usize = 64;
 
@@ -39,9 +43,9 @@ pub(super) struct Node {
     pub(super) what: What,
 }
 
-/// Which directory it was, and when a name in it last came or went. All zero for one that has to be
-/// listed again.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+/// Which directory it was, and when a name in it last came or went; or which file, and when it was last
+/// written. All zero for a directory that has to be listed again.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Stamp {
     pub(super) device: u64,
     inode: u64,
@@ -63,6 +67,36 @@ impl Stamp {
             seconds: status.st_ctime as i64,
             nanos: status.st_ctime_nsec as u32,
         }
+    }
+
+    /// As many as it is kept as.
+    pub(super) const BYTES: usize = 28;
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.device.to_le_bytes());
+        out.extend_from_slice(&self.inode.to_le_bytes());
+        out.extend_from_slice(&self.seconds.to_le_bytes());
+        out.extend_from_slice(&self.nanos.to_le_bytes());
+    }
+
+    pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            device: u64::from_le_bytes(chunk(rest)?),
+            inode: u64::from_le_bytes(chunk(rest)?),
+            seconds: i64::from_le_bytes(chunk(rest)?),
+            nanos: u32::from_le_bytes(chunk(rest)?),
+        })
+    }
+
+    /// Whether it is so old that whatever happens after `now` has another time.
+    pub(super) fn is_settled(&self, now: SystemTime) -> bool {
+        let Ok(since) = now.duration_since(UNIX_EPOCH) else {
+            return false;
+        };
+        let changed = Duration::new(u64::try_from(self.seconds).unwrap_or(u64::MAX), self.nanos);
+        changed
+            .checked_add(TICK)
+            .is_some_and(|settled| settled < since)
     }
 }
 
@@ -120,18 +154,14 @@ impl Tree {
         out
     }
 
-    fn to_bytes(&self, root: &AbsPath) -> Vec<u8> {
+    pub(super) fn to_bytes(&self, root: &AbsPath) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.nodes.len() * 56);
         out.extend_from_slice(MAGIC);
-        let root = root.as_path().as_os_str().as_bytes();
-        put(&mut out, root);
+        put_path(&mut out, root);
         for node in &self.nodes {
             out.extend_from_slice(&node.parent.to_le_bytes());
             put(&mut out, self.name_of(node));
-            out.extend_from_slice(&node.stamp.device.to_le_bytes());
-            out.extend_from_slice(&node.stamp.inode.to_le_bytes());
-            out.extend_from_slice(&node.stamp.seconds.to_le_bytes());
-            out.extend_from_slice(&node.stamp.nanos.to_le_bytes());
+            node.stamp.put(&mut out);
             out.push(match node.what {
                 What::Plain => 0,
                 What::GitDirectory => 1,
@@ -142,7 +172,7 @@ impl Tree {
         out
     }
 
-    fn from_bytes(bytes: &[u8], root: &AbsPath) -> Option<Self> {
+    pub(super) fn from_bytes(bytes: &[u8], root: &AbsPath) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         if take(&mut rest)? != root.as_path().as_os_str().as_bytes() {
             return None;
@@ -164,12 +194,7 @@ impl Tree {
             if step == is_first {
                 return None;
             }
-            let stamp = Stamp {
-                device: u64::from_le_bytes(chunk(&mut rest)?),
-                inode: u64::from_le_bytes(chunk(&mut rest)?),
-                seconds: i64::from_le_bytes(chunk(&mut rest)?),
-                nanos: u32::from_le_bytes(chunk(&mut rest)?),
-            };
+            let stamp = Stamp::take(&mut rest)?;
             let what = match chunk::<1>(&mut rest)? {
                 [0] => What::Plain,
                 [1] => What::GitDirectory,
@@ -205,6 +230,11 @@ impl Paths {
     }
 }
 
+/// Says which project it is about.
+pub(super) fn put_path(out: &mut Vec<u8>, path: &AbsPath) {
+    put(out, path.as_path().as_os_str().as_bytes());
+}
+
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     // A name has at most 255 bytes and a path 4096.
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
@@ -225,21 +255,21 @@ fn chunk<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*bytes)
 }
 
-/// Where trees are remembered.
+/// Where something is remembered of each project.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     directory: PathBuf,
 }
 
 impl Memory {
-    /// In ringfence's own state directory.
-    pub(super) fn new(state: &Path) -> Self {
-        let directory = state.join("trees");
+    /// In ringfence's own state directory, among others of its kind.
+    pub(super) fn new(state: &Path, kind: &str) -> Self {
+        let directory = state.join(kind);
         Self { directory }
     }
 
-    /// What is remembered of a tree, if its file system can be believed.
-    pub(super) fn recall(&self, root: &AbsPath) -> Option<Tree> {
+    /// What is remembered of a project, if its file system can be believed.
+    pub(super) fn bytes(&self, root: &AbsPath) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(CWD, self.file(root), flags, Mode::empty()).ok()?;
         let status = rustix::fs::fstat(&file).ok()?;
@@ -253,13 +283,13 @@ impl Memory {
         let mut bytes = Vec::new();
         let mut bounded = std::fs::File::from(file).take(LONGEST);
         bounded.read_to_end(&mut bytes).ok()?;
-        Tree::from_bytes(&bytes, root)
+        Some(bytes)
     }
 
-    /// Remembers a tree; that this can fail costs only time.
-    pub(super) fn keep(&self, root: &AbsPath, tree: &Tree) {
+    /// Remembers it; that this can fail costs only time.
+    pub(super) fn keep(&self, root: &AbsPath, bytes: &[u8]) {
         if keeps_time(root) {
-            let _ = self.write(root, &tree.to_bytes(root));
+            let _ = self.write(root, bytes);
         }
     }
 

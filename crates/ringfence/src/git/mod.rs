@@ -12,10 +12,12 @@
 mod asking;
 mod cache;
 mod inner;
+mod quiet;
 pub(crate) mod reading;
 pub(crate) mod scan;
 mod walking;
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -27,8 +29,9 @@ use ringfence_core::settings::GitLevel;
 
 use crate::lookout::Lookout;
 use inner::{MOST_INNER, is_git_directory, modules, names_in};
+use quiet::Quiet;
 use scan::{Place, What};
-use walking::{Remembered, tree};
+use walking::{Remembered, WORTH_A_THREAD, tree};
 pub use walking::{Walking, find, find_then, presume};
 
 /// Variables that lead git to a repository, whatever directory it is started in.
@@ -127,6 +130,8 @@ struct Finder<'a> {
     reach: Reach,
     /// What the user's own configuration makes git obey in every repository.
     shared: Vec<Variable>,
+    /// Where there are many repositories: whose configurations need not be read.
+    quiet: OnceCell<Quiet>,
 }
 
 impl<'a> Finder<'a> {
@@ -136,6 +141,7 @@ impl<'a> Finder<'a> {
             lookout,
             reach,
             shared: shared_config(search),
+            quiet: OnceCell::new(),
         }
     }
 
@@ -226,10 +232,15 @@ impl<'a> Finder<'a> {
 
     /// The repositories at these places of the project.
     fn all_within(&self, places: &[Place], found: &mut Vec<Repository>) {
+        let many = places.len() >= WORTH_A_THREAD;
+        let quiet = many.then(|| self.quiet.get_or_init(|| Quiet::recall(self.search)));
         for place in places {
             let directory = self.search.project.below(&place.directory);
             self.know(&directory, place.what);
             found.extend(self.within(&directory, place.what));
+        }
+        if let Some(quiet) = quiet {
+            quiet.keep();
         }
     }
 
@@ -362,7 +373,7 @@ impl<'a> Finder<'a> {
         let mut left = MOST_INCLUDES;
         let own_files = |variables: &[(AbsPath, Variable)]| {
             let mut names = variables.iter().map(|(_, variable)| &variable.key);
-            names.any(|key| key == "extensions.worktreeconfig")
+            names.any(|key| config::is_about_more_files(key))
         };
         for directory in git_dirs {
             let names: &[&str] = match directory.role {
@@ -420,10 +431,18 @@ impl<'a> Finder<'a> {
             return;
         };
         *left = rest;
-        let Some(text) = reading::config(path) else {
+        let quiet = self.quiet.get();
+        if quiet.is_some_and(|quiet| quiet.knows(path)) {
+            return;
+        }
+        let Some((text, status)) = reading::config_and_status(path) else {
             return;
         };
-        for variable in config::parse(&text) {
+        let variables = config::parse(&text);
+        if let Some(quiet) = quiet {
+            quiet.learn(&status, &variables);
+        }
+        for variable in variables {
             let included = match config::obeyed(&variable.key) {
                 Some(Obeyed::Include) => {
                     let base = path.parent().unwrap_or_else(AbsPath::root);

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use ringfence_core::path::AbsPath;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// A pointer is one path.
@@ -34,6 +34,11 @@ pub(crate) fn config(path: &AbsPath) -> Option<String> {
     read(path, LONGEST_CONFIG)
 }
 
+/// The same, and what the file was before it was read.
+pub(crate) fn config_and_status(path: &AbsPath) -> Option<(String, Stat)> {
+    text(open_to_read(path)?, LONGEST_CONFIG)
+}
+
 /// The text of the file that holds most references of a git directory.
 pub(crate) fn packed_references(path: &AbsPath) -> Option<String> {
     read(path, LONGEST_REFERENCES)
@@ -43,7 +48,7 @@ pub(crate) fn packed_references(path: &AbsPath) -> Option<String> {
 pub(crate) fn own_config(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
-    text(file, LONGEST_CONFIG)
+    text(file, LONGEST_CONFIG).map(|(text, _)| text)
 }
 
 /// Whether there is a regular file of this name.
@@ -62,8 +67,12 @@ fn kind(path: &AbsPath) -> Option<FileType> {
 }
 
 fn read(path: &AbsPath, longest: u64) -> Option<String> {
+    text(open_to_read(path)?, longest).map(|(text, _)| text)
+}
+
+fn open_to_read(path: &AbsPath) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    text(open(path.as_path(), flags).ok()?, longest)
+    open(path.as_path(), flags).ok()
 }
 
 /// Opens a directory for listing, without following a link.
@@ -99,15 +108,14 @@ fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
 }
 
 /// A regular file for reading, and what it is.
-pub(crate) fn regular(path: &AbsPath) -> Option<(std::fs::File, rustix::fs::Stat)> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = open(path.as_path(), flags).ok()?;
+pub(crate) fn regular(path: &AbsPath) -> Option<(std::fs::File, Stat)> {
+    let file = open_to_read(path)?;
     let status = rustix::fs::fstat(&file).ok()?;
     let regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
     regular.then(|| (file.into(), status))
 }
 
-fn text(file: OwnedFd, longest: u64) -> Option<String> {
+fn text(file: OwnedFd, longest: u64) -> Option<(String, Stat)> {
     let status = rustix::fs::fstat(&file).ok()?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return None;
@@ -122,7 +130,7 @@ fn text(file: OwnedFd, longest: u64) -> Option<String> {
     bounded.read_to_end(&mut bytes).ok()?;
     let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= longest);
     // A byte that is no text can be part of a name that nothing here will match.
-    fits.then(|| String::from_utf8_lossy(&bytes).into_owned())
+    fits.then(|| (String::from_utf8_lossy(&bytes).into_owned(), status))
 }
 
 /// What an entry of a directory is, as far as the directory says.

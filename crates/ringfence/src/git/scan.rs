@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use ringfence_core::path::AbsPath;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -25,9 +25,6 @@ use super::reading::{self, Entry};
 const MOST_DIRECTORIES: usize = 250_000;
 /// No path of the kernel's is deeper.
 const DEEPEST: usize = 2048;
-/// A directory that changed this shortly before it was listed may have changed again within one
-/// tick of the file system's clock.
-const TICK: Duration = Duration::from_millis(50);
 
 /// Something that a walk found.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -196,10 +193,7 @@ impl Walk<'_> {
         if let Some(node) = self.tree.node_mut(index) {
             node.what = what;
             // One that changed a moment ago may change again without anybody being able to tell.
-            if listed.is_ok()
-                && Some(stamp.device) == self.device
-                && stamp.is_older_than(self.now, TICK)
-            {
+            if listed.is_ok() && Some(stamp.device) == self.device && stamp.is_settled(self.now) {
                 node.stamp = stamp;
             }
         }
@@ -324,18 +318,6 @@ fn children(tree: &Tree) -> HashMap<u32, Vec<u32>> {
         }
     }
     out
-}
-
-impl Stamp {
-    fn is_older_than(&self, now: SystemTime, tick: Duration) -> bool {
-        let Ok(since) = now.duration_since(UNIX_EPOCH) else {
-            return false;
-        };
-        let changed = Duration::new(u64::try_from(self.seconds).unwrap_or(u64::MAX), self.nanos);
-        changed
-            .checked_add(tick)
-            .is_some_and(|settled| settled < since)
-    }
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use super::super::cache::TICK;
 use super::*;
 
 fn root() -> (tempfile::TempDir, AbsPath) {

@@ -166,10 +166,13 @@ pub(super) struct Remembered {
 
 impl Remembered {
     pub(super) fn of(search: &Search) -> Self {
-        let memory = search.state.as_deref().map(Memory::new);
-        let tree = memory.as_ref();
+        let memory = search.state.as_deref();
+        let memory = memory.map(|state| Memory::new(state, "trees"));
+        let bytes = memory
+            .as_ref()
+            .and_then(|memory| memory.bytes(&search.project));
         Self {
-            tree: tree.and_then(|memory| memory.recall(&search.project)),
+            tree: bytes.and_then(|bytes| Tree::from_bytes(&bytes, &search.project)),
             memory,
         }
     }
@@ -200,7 +203,7 @@ fn keep(
     let worth = tree.nodes.len() >= WORTH_REMEMBERING
         && (known == 0 || listed > WORTH_REMEMBERING + known / 50);
     if let Some(memory) = memory.filter(|_| worth) {
-        memory.keep(project, tree);
+        memory.keep(project, &tree.to_bytes(project));
     }
 }
 
