@@ -195,6 +195,42 @@ fn what_the_host_made_last_is_left_alone() {
     });
 }
 
+/// How often a supervisor has gone to sleep.
+fn slept(session: &Session) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", session.0.id())).unwrap();
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
+/// There may be hundreds of sessions that wait, and nobody to listen for them. What the host makes
+/// meanwhile is held all the same; and it is not taken for the session's because that makes
+/// something just then.
+#[test]
+fn a_session_that_waits_is_looked_at_seldom_and_holds() {
+    for_each_user(binaries!(), |world| {
+        let script = "echo ready; read line; echo x > made
+            { echo x >> .envrc || echo x > .idea/evil; } 2>/dev/null || echo held >&2";
+        let idle = confine(world, &world.setup(), script);
+        let mut session = Session::start(with_listeners(world, 0, &idle));
+        std::thread::sleep(Duration::from_secs(2));
+        let before = slept(&session);
+        std::thread::sleep(Duration::from_secs(3));
+        let looks = slept(&session) - before;
+        say(&format!(
+            "{looks} times awake in 3 s in which nothing happened"
+        ));
+        // Every 10 ms would be 300.
+        assert!(looks <= 40, "{looks}");
+        host(world, &world.project(""), "mkdir .idea; echo x > .envrc");
+        session.0.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let (status, said) = session.end();
+        assert_eq!((status, said.as_str()), (Some(0), "held\n"));
+        assert_eq!(fs::read(world.project(".envrc")).unwrap(), b"x\n");
+        assert!(!world.project(".idea/evil").try_exists().unwrap());
+    });
+}
+
 /// A link cannot be mounted over. The session is ended, by the right name, and the link is the
 /// host's to keep.
 #[test]

@@ -27,7 +27,7 @@ use rustix::fs::{FileType, Stat};
 use super::aside::put_aside;
 use super::cover::{self, Session};
 use super::guard::{Guard, Guarded, Makes};
-use super::watch::{Listener, Watch, worked};
+use super::watch::{Listener, Mood, Watch, worked};
 use super::ways::{Look, Ways, look};
 use crate::launch::{Cause, LaunchError, NameFound};
 use crate::listing::Listings;
@@ -274,6 +274,19 @@ impl Names {
         self.check(guard)
     }
 
+    /// Before a call is answered that may make something.
+    ///
+    /// While nothing counts as let through, whatever is there was made by the host. Once this call
+    /// counts that can no longer be told, so what appeared since the last look is seen to first.
+    pub(super) fn before_an_answer(&mut self, guard: Option<&mut Guard>) -> Holds {
+        match &self.watch {
+            None => self.begin(guard),
+            Some(Watch::Looking(_)) if !self.unsettled => self.check(guard),
+            // A listener is heard before anybody is answered.
+            Some(Watch::Listening(_) | Watch::Looking(_)) => Holds::Yes,
+        }
+    }
+
     /// A call was let through that may make something.
     pub(super) fn stir(&mut self) {
         if !self.unsettled {
@@ -287,9 +300,12 @@ impl Names {
 
     /// Hears what has appeared; `guard` knows what the session could have made.
     pub(super) fn hear(&mut self, guard: Option<&mut Guard>) -> Holds {
-        let heard = match &self.watch {
+        let heard = match &mut self.watch {
             Some(Watch::Listening(listener)) => listener.heard(&self.all),
-            Some(Watch::Looking(_)) => Vec::new(),
+            Some(Watch::Looking(looking)) => {
+                looking.rouse();
+                Vec::new()
+            }
             None => return self.begin(guard),
         };
         // First those that were named: until they are out of the way somebody may obey them.
@@ -331,15 +347,24 @@ impl Names {
         let all = std::mem::take(&mut self.all);
         let holds = self.look_at(&all, guard.as_deref());
         self.all = all;
-        if let Some(Watch::Looking(looking)) = &mut self.watch {
-            looking.looked(began);
-        }
-        if let (true, Holds::Yes, Some(guard)) = (settle, holds, guard) {
+        if let (true, Holds::Yes, Some(guard)) = (settle, holds, &mut guard) {
             guard.let_through_mut().after_a_look();
             self.unsettled = !guard.let_through().is_empty();
             self.settled = Instant::now();
         }
+        let mood = self.mood(guard.as_deref());
+        if let Some(Watch::Looking(looking)) = &mut self.watch {
+            looking.looked(began, mood);
+        }
         holds
+    }
+
+    fn mood(&self, guard: Option<&Guard>) -> Mood {
+        if guard.is_some() && self.uncovered().is_some() && !self.unsettled {
+            Mood::Calm
+        } else {
+            Mood::Uneasy
+        }
     }
 
     fn look_at(&mut self, names: &[Name], guard: Option<&Guard>) -> Holds {
@@ -479,16 +504,49 @@ fn makers(status: &Stat) -> &'static [Makes] {
 mod tests {
     use super::*;
 
+    fn vscode_in(directory: &Path) -> Names {
+        Names::new(vec![Name {
+            path: directory.join(".vscode"),
+            within: directory.to_owned(),
+            access: Access::Read,
+            at_start: AtStart::Absent,
+        }])
+    }
+
     #[test]
     fn whoever_is_not_told_of_mounts_listens_at_once() {
         let directory = tempfile::tempdir().unwrap();
-        let mut names = Names::new(vec![Name {
-            path: directory.path().join(".vscode"),
-            within: directory.path().to_owned(),
-            access: Access::Read,
-            at_start: AtStart::Absent,
-        }]);
+        let mut names = vscode_in(directory.path());
         assert_eq!(names.begin(None), Holds::Yes);
         assert!(matches!(names.watch, Some(Watch::Listening(_))));
+    }
+
+    #[test]
+    fn nobody_is_calm_while_only_a_look_would_tell() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |path: &str| std::fs::File::open(path).unwrap().into();
+        let session = |changes: Option<&str>| Session {
+            root: open("/"),
+            user: open("/proc/self/ns/user"),
+            mount: open("/proc/self/ns/mnt"),
+            changes: changes.map(open),
+        };
+        let mut names = vscode_in(directory.path());
+        let mut guard = names.guard(&session(None)).unwrap();
+        names.hold(Some(session(Some("/proc/self/mountinfo"))));
+        assert_eq!(names.begin(Some(&mut guard)), Holds::Yes);
+        assert_eq!(names.mood(Some(&guard)), Mood::Calm);
+        // What is made inside was not asked about.
+        assert_eq!(names.mood(None), Mood::Uneasy);
+        // What was let through is not over before a look has found nothing after it.
+        names.stir();
+        assert_eq!(names.check(Some(&mut guard)), Holds::Yes);
+        assert_eq!(names.mood(Some(&guard)), Mood::Uneasy);
+        std::thread::sleep(SETTLE);
+        assert_eq!(names.check(Some(&mut guard)), Holds::Yes);
+        assert_eq!(names.mood(Some(&guard)), Mood::Calm);
+        // Nobody tells when the host takes a mount away.
+        names.hold(Some(session(None)));
+        assert_eq!(names.mood(Some(&guard)), Mood::Uneasy);
     }
 }

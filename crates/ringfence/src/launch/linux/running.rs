@@ -451,8 +451,7 @@ impl Running {
         match news {
             News::Appeared => return self.with_names(Names::hear),
             News::Asked => {
-                // Before the first answer, since something may be made with it.
-                let holds = self.with_names(Names::begin);
+                let holds = self.with_names(Names::before_an_answer);
                 if let Some(broker) = self.broker.as_ref().filter(|_| holds == Holds::Yes) {
                     broker.serve();
                     self.names.stir();

@@ -4,7 +4,8 @@
 //! longer than many a command; and a user can have only so many of them
 //! (`fs.inotify.max_user_instances`, often 128) on only so many directories, and none on a directory
 //! that may be written and not read. Whoever has none looks at the names again and again, and a
-//! session has none until it has shown that it is a long one.
+//! session has none until it has shown that it is a long one. Looks become seldom while nothing stirs:
+//! what waits must cost next to nothing, or a few hundred sessions that wait take the whole machine.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -130,19 +131,33 @@ impl AsFd for Listener {
 
 /// After a call was let through that makes something.
 const SOON: Duration = Duration::from_millis(1);
-/// While only the host can make anything.
+/// While something that was let through may still be on its way, or nobody else would tell.
 const OFTEN: Duration = Duration::from_millis(10);
+/// While only the host can make anything, and did not for a while. A look wakes a processor, and there
+/// may be hundreds of sessions that do nothing but wait.
+const SELDOM: Duration = Duration::from_millis(250);
 /// Looking takes no more than this part of a processor, however many names there are.
 const SHARE: u32 = 20;
 /// A session that has been watched for so long is worth a listener; and how often it is tried again
 /// whether somebody has let go of one.
 const LONG: Duration = Duration::from_secs(1);
 
+/// What a look leaves to be afraid of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Mood {
+    /// Nothing inside can make a name unless it asks first, and whatever uncovers one is told of.
+    Calm,
+    /// Something may be made of which only a look would tell.
+    Uneasy,
+}
+
 /// When to look at the names next.
 #[derive(Debug)]
 pub(super) struct Looking {
     last: Instant,
     took: Duration,
+    /// How long to wait while nothing stirs.
+    pause: Duration,
     /// When to try to have somebody listen.
     listen: Instant,
     /// Whether something was let through since the last look.
@@ -155,6 +170,7 @@ impl Looking {
         Self {
             last: now,
             took: Duration::ZERO,
+            pause: Duration::ZERO,
             listen: now + LONG,
             stirred: false,
         }
@@ -165,13 +181,18 @@ impl Looking {
         self.stirred = true;
     }
 
+    /// The host did something: it may do more.
+    pub(super) fn rouse(&mut self) {
+        self.pause = Duration::ZERO;
+    }
+
     /// How long until the next look.
     pub(super) fn due(&self) -> Duration {
         self.pace().saturating_sub(self.last.elapsed())
     }
 
     fn pace(&self) -> Duration {
-        let pace = if self.stirred { SOON } else { OFTEN };
+        let pace = if self.stirred { SOON } else { self.pause };
         pace.max(self.took.saturating_mul(SHARE))
     }
 
@@ -186,10 +207,14 @@ impl Looking {
     }
 
     /// A look is over that began when this thread had [`worked`] so long.
-    pub(super) fn looked(&mut self, began: Duration) {
+    pub(super) fn looked(&mut self, began: Duration, mood: Mood) {
         self.last = Instant::now();
         self.took = worked().saturating_sub(began);
         self.stirred = false;
+        self.pause = match mood {
+            Mood::Calm => self.pause.saturating_mul(2).clamp(OFTEN, SELDOM),
+            Mood::Uneasy => OFTEN,
+        };
     }
 }
 
@@ -204,15 +229,56 @@ pub(super) fn worked() -> Duration {
 mod tests {
     use super::*;
 
+    /// How often somebody looks in a minute in which nothing happens.
+    fn looks_in_a_minute(mood: Mood) -> usize {
+        let mut looking = Looking::new();
+        let (mut looks, mut passed) = (0, Duration::ZERO);
+        while passed < Duration::from_mins(1) {
+            looks += 1;
+            looking.looked(worked(), mood);
+            looking.took = Duration::ZERO;
+            passed += looking.pace();
+        }
+        looks
+    }
+
+    #[test]
+    fn a_session_in_which_nothing_stirs_is_looked_at_seldom() {
+        let looks = looks_in_a_minute(Mood::Calm);
+        assert!((200..=250).contains(&looks), "{looks}");
+        // A long calm is over at once.
+        let mut looking = Looking::new();
+        let look = |looking: &mut Looking, mood| {
+            looking.looked(worked(), mood);
+            looking.took = Duration::ZERO;
+            looking.pace().as_millis()
+        };
+        let calm = [(); 7].map(|()| look(&mut looking, Mood::Calm));
+        assert_eq!(calm, [10, 20, 40, 80, 160, 250, 250]);
+        looking.stir();
+        assert_eq!(looking.pace(), SOON);
+        assert_eq!(look(&mut looking, Mood::Uneasy), 10);
+        assert_eq!(look(&mut looking, Mood::Calm), 20);
+        looking.rouse();
+        assert_eq!(look(&mut looking, Mood::Calm), 10);
+    }
+
+    #[test]
+    fn where_only_a_look_would_tell_nobody_waits_longer() {
+        assert_eq!(looks_in_a_minute(Mood::Uneasy), 6000);
+    }
+
     #[test]
     fn looking_is_quicker_after_a_call_and_never_takes_the_whole_processor() {
         let mut looking = Looking::new();
+        looking.looked(worked(), Mood::Uneasy);
+        looking.took = Duration::ZERO;
         assert_eq!(looking.pace(), OFTEN);
         looking.stir();
         assert_eq!(looking.pace(), SOON);
         looking.took = Duration::from_millis(3);
         assert_eq!(looking.pace(), Duration::from_millis(60));
-        looking.looked(worked());
+        looking.looked(worked(), Mood::Uneasy);
         assert!(!looking.stirred);
     }
 }
