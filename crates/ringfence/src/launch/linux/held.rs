@@ -46,7 +46,7 @@ impl Running {
         }
     }
 
-    /// Writes the session down, and removes what killed supervisors have left.
+    /// Writes the session down.
     pub(super) fn register(&mut self) {
         let Some((path, about)) = self.held.pending.take() else {
             return;
@@ -69,7 +69,6 @@ impl Running {
                 }
             }
         }
-        registry.clean_quickly();
     }
 
     /// Removes what killed supervisors have left. A session may be too short to be written down.
