@@ -135,7 +135,7 @@ const SOON: Duration = Duration::from_millis(1);
 const OFTEN: Duration = Duration::from_millis(10);
 /// While only the host can make anything, and did not for a while. A look wakes a processor, and there
 /// may be hundreds of sessions that do nothing but wait.
-const SELDOM: Duration = Duration::from_millis(250);
+const SELDOM: Duration = Duration::from_millis(100);
 /// Looking takes no more than this part of a processor, however many names there are.
 const SHARE: u32 = 20;
 /// A session that has been watched for so long is worth a listener; and how often it is tried again
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_session_in_which_nothing_stirs_is_looked_at_seldom() {
         let looks = looks_in_a_minute(Mood::Calm);
-        assert!((200..=250).contains(&looks), "{looks}");
+        assert!((595..=610).contains(&looks), "{looks}");
         // A long calm is over at once.
         let mut looking = Looking::new();
         let look = |looking: &mut Looking, mood| {
@@ -254,7 +254,7 @@ mod tests {
             looking.pace().as_millis()
         };
         let calm = [(); 7].map(|()| look(&mut looking, Mood::Calm));
-        assert_eq!(calm, [10, 20, 40, 80, 160, 250, 250]);
+        assert_eq!(calm, [10, 20, 40, 80, 100, 100, 100]);
         looking.stir();
         assert_eq!(looking.pace(), SOON);
         assert_eq!(look(&mut looking, Mood::Uneasy), 10);
