@@ -10,9 +10,14 @@ use std::env;
 fn main() {
     println!("cargo::rerun-if-changed=start.ld");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={PLAIN}");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
-    // Elsewhere linkers know no such scripts; and unoptimised functions are others.
-    if is("CARGO_CFG_TARGET_OS", "linux") && is("OPT_LEVEL", "3") && !is_linker_chosen() {
+    // Where it was measured. Other linkers know no such scripts, and unoptimised functions are others.
+    let measured = is("CARGO_CFG_TARGET_OS", "linux")
+        && is("CARGO_CFG_TARGET_ARCH", "x86_64")
+        && is("CARGO_CFG_TARGET_ENV", "musl")
+        && is("OPT_LEVEL", "3");
+    if measured && !is_linker_chosen() {
         let directory = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
         println!("cargo::rustc-link-arg-bin=ringfence=-T{directory}/start.ld");
     }
@@ -21,5 +26,11 @@ fn main() {
 /// Whether somebody wants a linker of his own, which may know no such scripts either.
 fn is_linker_chosen() -> bool {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    env::var_os("RUSTC_LINKER").is_some() || flags.contains("fuse-ld") || flags.contains("linker")
+    env::var_os(PLAIN).is_some()
+        || env::var_os("RUSTC_LINKER").is_some()
+        || flags.contains("fuse-ld")
+        || flags.contains("linker")
 }
+
+/// For whoever has such a linker without saying so.
+const PLAIN: &str = "RINGFENCE_PLAIN_LINK";

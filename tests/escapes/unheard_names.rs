@@ -231,6 +231,37 @@ fn a_session_that_waits_is_looked_at_seldom_and_holds() {
     });
 }
 
+/// A host that moves a name away, as some editors do before they save, takes its mount along with it, and
+/// nobody is told of that. What it then makes in its place is held all the same, whoever notices.
+#[test]
+fn what_takes_the_place_of_a_name_that_was_moved_away_is_held() {
+    for_each_user(binaries!(), |world| {
+        // Opens it without asking to make it.
+        let write = "truncate -c -s 1 .envrc";
+        for count in [0, 8] {
+            host(
+                world,
+                &world.project(""),
+                &format!("echo old > .envrc; {write}"),
+            );
+            assert_eq!(fs::read(world.project(".envrc")).unwrap(), b"o");
+            let script = format!("echo ready; read line; {write} 2>/dev/null || echo held >&2");
+            let idle = confine(world, &world.setup(), &script);
+            let mut session = Session::start(with_listeners(world, count, &idle));
+            // The watch has begun, and with it whatever listens.
+            std::thread::sleep(Duration::from_secs(2));
+            let replace = "mv .envrc moved; echo new > .envrc";
+            host(world, &world.project(""), replace);
+            std::thread::sleep(Duration::from_secs(2));
+            session.0.stdin.take().unwrap().write_all(b"\n").unwrap();
+            let (status, said) = session.end();
+            assert_eq!((status, said.as_str()), (Some(0), "held\n"), "{count}");
+            assert_eq!(fs::read(world.project(".envrc")).unwrap(), b"new\n");
+            host(world, &world.project(""), "rm .envrc moved");
+        }
+    });
+}
+
 /// A link cannot be mounted over. The session is ended, by the right name, and the link is the
 /// host's to keep.
 #[test]

@@ -165,20 +165,17 @@ pub fn is_about_more_files(key: &str) -> bool {
     key == "extensions.worktreeconfig"
 }
 
-/// A number for what [`obeyed`] knows, so that nothing is believed that was found by a shorter list.
-pub fn generation() -> u64 {
-    let start = 0xcbf2_9ce4_8422_2325_u64;
-    let mix = |number: u64, text: &str| {
-        let bytes = text.bytes().chain([0]);
-        bytes.fold(number, |number, byte| {
-            (number ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
-    };
-    PROGRAMS.iter().fold(start, |number, (section, names)| {
-        let names = names.unwrap_or_default().iter();
-        names.fold(mix(number, section), |number, name| mix(number, name))
-    })
-}
+/// A number for how configurations are read and what of them is obeyed, so that nothing is believed that
+/// was found in another way: it is one of this very file.
+pub const GENERATION: u64 = {
+    let text = include_bytes!("config.rs");
+    let (mut number, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < text.len() {
+        number = (number ^ text[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        at += 1;
+    }
+    number
+};
 
 /// Variables whose value git runs, by section; without names, all of a section.
 const PROGRAMS: &[(&str, Option<&[&str]>)] = &[

@@ -23,6 +23,7 @@ const LONGEST: u64 = 64 << 20;
 /// What changed this shortly before it was looked at may change again within one tick of the file
 /// system's clock.
 pub(super) const TICK: Duration = Duration::from_millis(50);
+const COARSE_TICK: Duration = Duration::from_secs(3);
 /// Files of projects that are long gone are not kept for ever.
 const MOST_FILES: usize = 64;
 
@@ -90,12 +91,18 @@ impl Stamp {
 
     /// Whether it is so old that whatever happens after `now` has another time.
     pub(super) fn is_settled(&self, now: SystemTime) -> bool {
+        // Some file systems count in seconds.
+        let tick = if self.nanos == 0 { COARSE_TICK } else { TICK };
+        self.is_older_than(now, tick)
+    }
+
+    pub(super) fn is_older_than(&self, now: SystemTime, age: Duration) -> bool {
         let Ok(since) = now.duration_since(UNIX_EPOCH) else {
             return false;
         };
         let changed = Duration::new(u64::try_from(self.seconds).unwrap_or(u64::MAX), self.nanos);
         changed
-            .checked_add(TICK)
+            .checked_add(age)
             .is_some_and(|settled| settled < since)
     }
 }
@@ -344,10 +351,37 @@ fn keeps_time(_root: &AbsPath) -> bool {
     false
 }
 
+/// Whether what was written to a mapped file gets another change time, within a minute: pages that are
+/// written back are protected again. Files in memory are never written back.
+#[cfg(target_os = "linux")]
+pub(super) fn writes_back(root: &AbsPath) -> bool {
+    rustix::fs::statfs(root.as_path()).is_ok_and(|facts| !crate::local::is_in_memory(&facts))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn writes_back(_root: &AbsPath) -> bool {
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_time_in_whole_seconds_settles_late() {
+        let now = UNIX_EPOCH + Duration::from_millis(10_500);
+        let stamp = |seconds, nanos| Stamp {
+            seconds,
+            nanos,
+            ..Stamp::default()
+        };
+        assert!(stamp(10, 400_000_000).is_settled(now));
+        assert!(!stamp(10, 470_000_000).is_settled(now));
+        assert!(!stamp(10, 0).is_settled(now), "the second is not over");
+        assert!(stamp(7, 0).is_settled(now));
+        assert!(!stamp(11, 1).is_settled(now), "it is yet to come");
+    }
 
     fn root() -> AbsPath {
         AbsPath::root().below("project")

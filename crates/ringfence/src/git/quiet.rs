@@ -2,11 +2,14 @@
 //!
 //! Nearly all do. The kernel changes a file's change time whenever it is written and lets nobody set
 //! it, so a file with the same number and time says the same, and one that said nothing of
-//! interest needs not be read again. (Whoever has mapped a file into memory can write it for a
-//! while without another time. That is nobody in a session who could not write it anyway.)
+//! interest needs not be read again.
+//!
+//! There is one exception. Whoever has mapped a file into memory can go on writing it without another
+//! time until the kernel writes it back, which takes half a minute. So only what has not changed for
+//! much longer is remembered, and nothing on a file system that is never written back.
 
 use std::cell::{Cell, RefCell};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ringfence_core::git::config::{self, Variable};
 use ringfence_core::path::AbsPath;
@@ -15,7 +18,6 @@ use rustix::fs::Stat;
 use super::Search;
 use super::cache::{self, Memory, Stamp};
 
-/// The number at its end grows with every change of how configurations are read.
 const MAGIC: &[u8; 16] = b"ringfence quiet1";
 
 /// What is known of the configurations of a project's repositories.
@@ -30,14 +32,16 @@ pub(super) struct Quiet {
     known: Vec<Stamp>,
     /// Those that were found to be quiet this time, known or not.
     found: RefCell<Vec<Stamp>>,
-    read: Cell<usize>,
+    learnt: Cell<usize>,
 }
 
 impl Quiet {
     /// What was known after the last time.
     pub(super) fn recall(search: &Search) -> Self {
         let memory = search.state.as_deref();
-        let memory = memory.map(|state| Memory::new(state, "configurations"));
+        let memory = memory
+            .filter(|_| cache::writes_back(&search.project))
+            .map(|state| Memory::new(state, "configurations"));
         let bytes = memory
             .as_ref()
             .and_then(|memory| memory.bytes(&search.project));
@@ -50,7 +54,7 @@ impl Quiet {
             begun: SystemTime::now(),
             known: known.unwrap_or_default(),
             found: RefCell::default(),
-            read: Cell::new(0),
+            learnt: Cell::new(0),
         }
     }
 
@@ -63,7 +67,7 @@ impl Quiet {
             return false;
         };
         let stamp = Stamp::of(&status);
-        let known = self.known.binary_search(&stamp).is_ok();
+        let known = Some(stamp.device) == self.device && self.known.binary_search(&stamp).is_ok();
         if known {
             self.found.borrow_mut().push(stamp);
         }
@@ -73,11 +77,11 @@ impl Quiet {
     /// Takes note of what a file says that was read.
     pub(super) fn learn(&self, status: &Stat, variables: &[Variable]) {
         let stamp = Stamp::of(status);
-        self.read.set(self.read.get() + 1);
         if variables.iter().all(is_quiet)
             && Some(stamp.device) == self.device
-            && stamp.is_settled(self.begun)
+            && stamp.is_older_than(self.begun, OLD)
         {
+            self.learnt.set(self.learnt.get() + 1);
             self.found.borrow_mut().push(stamp);
         }
     }
@@ -85,7 +89,7 @@ impl Quiet {
     /// Remembers it for the next time, if that is worth it.
     pub(super) fn keep(&self) {
         // As with trees: not for a handful of changes.
-        if self.read.get() > WORTH_KEEPING + self.known.len() / 50
+        if self.learnt.get() > WORTH_KEEPING + self.known.len() / 50
             && let Some(memory) = &self.memory
         {
             let found = self.found.borrow();
@@ -94,6 +98,12 @@ impl Quiet {
     }
 }
 
+/// How long a file must have been as it is. No change time can be set by a test, so there it is short.
+const OLD: Duration = if cfg!(test) {
+    Duration::from_millis(50)
+} else {
+    Duration::from_hours(1)
+};
 /// So many more are read in a moment.
 const WORTH_KEEPING: usize = 8;
 
@@ -116,7 +126,7 @@ fn to_bytes(stamps: &[Stamp], project: &AbsPath) -> Vec<u8> {
 /// What a file of ours begins with.
 fn head(project: &AbsPath) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.extend_from_slice(&config::generation().to_le_bytes());
+    out.extend_from_slice(&config::GENERATION.to_le_bytes());
     cache::put_path(&mut out, project);
     out
 }

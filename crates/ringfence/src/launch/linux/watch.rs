@@ -145,7 +145,8 @@ const LONG: Duration = Duration::from_secs(1);
 /// What a look leaves to be afraid of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Mood {
-    /// Nothing inside can make a name unless it asks first, and whatever uncovers one is told of.
+    /// Nothing inside can make a name unless it asks first, and a host that puts something in the place of
+    /// one is told of.
     Calm,
     /// Something may be made of which only a look would tell.
     Uneasy,
@@ -160,6 +161,9 @@ pub(super) struct Looking {
     pause: Duration,
     /// When to try to have somebody listen.
     listen: Instant,
+    /// Whether nobody could. Until that is known nobody is calm: a host that moves a name away first takes
+    /// its mount along, which nobody tells of.
+    unheard: bool,
     /// Whether something was let through since the last look.
     stirred: bool,
 }
@@ -172,6 +176,7 @@ impl Looking {
             took: Duration::ZERO,
             pause: Duration::ZERO,
             listen: now + LONG,
+            unheard: false,
             stirred: false,
         }
     }
@@ -202,6 +207,8 @@ impl Looking {
         let due = now >= self.listen;
         if due {
             self.listen = now + LONG;
+            // Or it is not asked again.
+            self.unheard = true;
         }
         due
     }
@@ -212,8 +219,8 @@ impl Looking {
         self.took = worked().saturating_sub(began);
         self.stirred = false;
         self.pause = match mood {
-            Mood::Calm => self.pause.saturating_mul(2).clamp(OFTEN, SELDOM),
-            Mood::Uneasy => OFTEN,
+            Mood::Calm if self.unheard => self.pause.saturating_mul(2).clamp(OFTEN, SELDOM),
+            Mood::Calm | Mood::Uneasy => OFTEN,
         };
     }
 }
@@ -230,8 +237,9 @@ mod tests {
     use super::*;
 
     /// How often somebody looks in a minute in which nothing happens.
-    fn looks_in_a_minute(mood: Mood) -> usize {
+    fn looks_in_a_minute(mood: Mood, unheard: bool) -> usize {
         let mut looking = Looking::new();
+        looking.unheard = unheard;
         let (mut looks, mut passed) = (0, Duration::ZERO);
         while passed < Duration::from_mins(1) {
             looks += 1;
@@ -244,10 +252,11 @@ mod tests {
 
     #[test]
     fn a_session_in_which_nothing_stirs_is_looked_at_seldom() {
-        let looks = looks_in_a_minute(Mood::Calm);
+        let looks = looks_in_a_minute(Mood::Calm, true);
         assert!((595..=610).contains(&looks), "{looks}");
         // A long calm is over at once.
         let mut looking = Looking::new();
+        looking.unheard = true;
         let look = |looking: &mut Looking, mood| {
             looking.looked(worked(), mood);
             looking.took = Duration::ZERO;
@@ -265,7 +274,9 @@ mod tests {
 
     #[test]
     fn where_only_a_look_would_tell_nobody_waits_longer() {
-        assert_eq!(looks_in_a_minute(Mood::Uneasy), 6000);
+        assert_eq!(looks_in_a_minute(Mood::Uneasy, true), 6000);
+        // Nor where somebody may listen soon.
+        assert_eq!(looks_in_a_minute(Mood::Calm, false), 6000);
     }
 
     #[test]
