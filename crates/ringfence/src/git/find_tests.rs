@@ -317,62 +317,6 @@ fn a_directory_that_changed_without_a_repository_changes_nothing() {
     assert!(!same());
 }
 
-/// What said nothing of interest is remembered, and what has changed since is read, however it was
-/// changed.
-#[test]
-fn a_configuration_that_changed_is_read_again() {
-    const QUIET: &str = "[core]\n\tbare = false \n";
-    const HARMFUL: &str = "[core]\n\thooksPath = h\n";
-    let world = World::new();
-    let config = |number: usize| format!("p/d{number}/.git/config");
-    for number in 0..4 * WORTH_A_THREAD {
-        world.git_dir(&format!("p/d{number}/.git"));
-        // One has none.
-        if number != 5 {
-            world.write(&config(number), QUIET);
-        }
-    }
-    let mut search = Search::new(world.root.below("p"));
-    let state = world.root.below("state");
-    search.state = Some(state.as_path().to_owned());
-    // Long enough ago that the times of files are believed.
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let obeyed = || {
-        let found = find(&search, Reach::Tree, &Lookout::new()).unwrap();
-        let all = found.into_iter().flat_map(|found| found.obeyed);
-        all.collect::<Vec<_>>()
-    };
-    assert!(obeyed().is_empty());
-    let kept = std::fs::read_dir(state.below("configurations").as_path()).unwrap();
-    assert_eq!(kept.count(), 1);
-    assert!(obeyed().is_empty());
-
-    let at = |number: usize| world.root.below(config(number)).as_path().to_owned();
-    // As long as it was, and as old.
-    let before = std::fs::metadata(at(1)).unwrap();
-    assert_eq!(HARMFUL.len(), QUIET.len());
-    std::fs::write(at(1), HARMFUL).unwrap();
-    let file = std::fs::File::options().write(true).open(at(1)).unwrap();
-    file.set_modified(before.modified().unwrap()).unwrap();
-    // Replaced, by something that is as old as all the others.
-    world.write("p/other", HARMFUL);
-    std::fs::rename(world.root.below("p/other").as_path(), at(2)).unwrap();
-    // Longer, and one that is new.
-    world.write(&config(3), &format!("{QUIET}{HARMFUL}"));
-    world.write(&config(5), HARMFUL);
-    let mut hooks: Vec<AbsPath> = [1, 2, 3, 5]
-        .map(|number| world.root.below(format!("p/d{number}/h")))
-        .into();
-    hooks.sort();
-    // The second time, too: what is harmful is never remembered.
-    for _ in 0..2 {
-        let mut found = obeyed();
-        found.sort();
-        assert_eq!(found, hooks);
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-}
-
 /// A variable counts only for what is a repository, and the caller's own.
 #[test]
 fn what_a_variable_names_is_found() {

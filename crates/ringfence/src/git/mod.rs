@@ -20,6 +20,7 @@ mod walking;
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use ringfence_core::git::config::{self, Obeyed, Variable};
 use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
@@ -233,7 +234,10 @@ impl<'a> Finder<'a> {
     /// The repositories at these places of the project.
     fn all_within(&self, places: &[Place], found: &mut Vec<Repository>) {
         let many = places.len() >= WORTH_A_THREAD;
-        let quiet = many.then(|| self.quiet.get_or_init(|| Quiet::recall(self.search)));
+        let quiet = many.then(|| {
+            self.quiet
+                .get_or_init(|| Quiet::recall(self.search, SystemTime::now()))
+        });
         for place in places {
             let directory = self.search.project.below(&place.directory);
             self.know(&directory, place.what);

@@ -36,8 +36,8 @@ pub(super) struct Quiet {
 }
 
 impl Quiet {
-    /// What was known after the last time.
-    pub(super) fn recall(search: &Search) -> Self {
+    /// What was known after the last time. It is `begun` now.
+    pub(super) fn recall(search: &Search, begun: SystemTime) -> Self {
         let memory = search.state.as_deref();
         let memory = memory
             .filter(|_| cache::writes_back(&search.project))
@@ -51,7 +51,7 @@ impl Quiet {
             memory,
             project: search.project.clone(),
             device: root.ok().map(|status| Stamp::of(&status).device),
-            begun: SystemTime::now(),
+            begun,
             known: known.unwrap_or_default(),
             found: RefCell::default(),
             learnt: Cell::new(0),
@@ -98,12 +98,8 @@ impl Quiet {
     }
 }
 
-/// How long a file must have been as it is. No change time can be set by a test, so there it is short.
-const OLD: Duration = if cfg!(test) {
-    Duration::from_millis(50)
-} else {
-    Duration::from_hours(1)
-};
+/// How long a file must have been as it is.
+const OLD: Duration = Duration::from_hours(1);
 /// So many more are read in a moment.
 const WORTH_KEEPING: usize = 8;
 
@@ -145,9 +141,13 @@ fn from_bytes(bytes: &[u8], project: &AbsPath) -> Option<Vec<Stamp>> {
     Some(stamps)
 }
 
+// Nothing is remembered elsewhere.
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
-    use super::super::{Reach, WORTH_A_THREAD, find};
+    use std::path::PathBuf;
+
+    use super::super::{Finder, Reach, Remembered, WORTH_A_THREAD};
     use super::*;
     use crate::lookout::Lookout;
     use proptest::prelude::*;
@@ -168,35 +168,121 @@ mod tests {
         proptest::collection::vec(stamp, 0..20)
     }
 
+    /// A project with many repositories, all with the same configuration.
+    struct World {
+        _guard: tempfile::TempDir,
+        search: Search,
+    }
+
+    const QUIET: &str = "[core]\n\tbare = false \n";
+    const HARMFUL: &str = "[core]\n\thooksPath = h\n";
+    const COUNT: usize = 2 * WORTH_A_THREAD;
+
+    impl World {
+        fn new(above: &str, text: &str) -> Self {
+            let guard = tempfile::tempdir_in(above).unwrap();
+            let root = AbsPath::parse(std::fs::canonicalize(guard.path()).unwrap()).unwrap();
+            let mut search = Search::new(root.below("p"));
+            search.state = Some(root.below("state").as_path().to_owned());
+            let world = Self {
+                _guard: guard,
+                search,
+            };
+            for number in 0..COUNT {
+                let config = world.config(number);
+                std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+                std::fs::write(config, text).unwrap();
+            }
+            world
+        }
+
+        fn config(&self, number: usize) -> PathBuf {
+            let path = format!("d{number}/.git/config");
+            self.search.project.below(path).as_path().to_owned()
+        }
+
+        /// What is obeyed, in a start that takes place so much later.
+        fn obeyed(&self, later: Duration) -> Vec<AbsPath> {
+            let lookout = Lookout::new();
+            let finder = Finder::new(&self.search, Reach::Tree, &lookout);
+            let quiet = Quiet::recall(&self.search, SystemTime::now() + later);
+            finder.quiet.set(quiet).unwrap();
+            let found = finder.walked(Remembered::of(&self.search)).unwrap();
+            let all = found.into_iter().flat_map(|found| found.obeyed);
+            let mut all: Vec<AbsPath> = all.collect();
+            all.sort();
+            all
+        }
+
+        /// How many configurations are remembered.
+        fn remembered(&self) -> usize {
+            Quiet::recall(&self.search, SystemTime::now()).known.len()
+        }
+    }
+
+    /// Written back sooner or later, unlike the temporary directory of many a machine.
+    const ON_DISK: &str = "/var/tmp";
+    const LATER: Duration = Duration::from_hours(2);
+
+    /// What said nothing of interest is remembered, and what has changed since is read, however it was
+    /// changed.
+    #[test]
+    fn a_configuration_that_changed_is_read_again() {
+        let world = World::new(ON_DISK, QUIET);
+        std::fs::remove_file(world.config(5)).unwrap();
+        assert!(world.obeyed(LATER).is_empty());
+        assert_eq!(world.remembered(), COUNT - 1);
+        assert!(world.obeyed(LATER).is_empty());
+        // As long as it was, and as old.
+        let before = std::fs::metadata(world.config(1)).unwrap();
+        assert_eq!(HARMFUL.len(), QUIET.len());
+        std::fs::write(world.config(1), HARMFUL).unwrap();
+        let file = std::fs::File::options().write(true).open(world.config(1));
+        let modified = before.modified().unwrap();
+        file.unwrap().set_modified(modified).unwrap();
+        // Replaced by another file.
+        let other = world.search.project.below("other");
+        std::fs::write(other.as_path(), HARMFUL).unwrap();
+        std::fs::rename(other.as_path(), world.config(2)).unwrap();
+        // Longer, and one that is new.
+        std::fs::write(world.config(3), format!("{QUIET}{HARMFUL}")).unwrap();
+        std::fs::write(world.config(5), HARMFUL).unwrap();
+        let hooks = [1, 2, 3, 5].map(|number| world.search.project.below(format!("d{number}/h")));
+        // The second time, too: what is harmful is never remembered.
+        for _ in 0..2 {
+            assert_eq!(world.obeyed(LATER), hooks);
+        }
+    }
+
+    /// A file that is mapped somewhere can be written without another time for a while.
+    #[test]
+    fn what_may_still_be_written_unnoticed_is_not_remembered() {
+        let young = World::new(ON_DISK, QUIET);
+        assert!(young.obeyed(Duration::from_mins(59)).is_empty());
+        assert_eq!(young.remembered(), 0, "it changed within an hour");
+        assert!(young.obeyed(LATER).is_empty());
+        assert_eq!(young.remembered(), COUNT);
+        let in_memory = World::new("/dev/shm", QUIET);
+        assert!(in_memory.obeyed(LATER).is_empty());
+        assert_eq!(in_memory.remembered(), 0, "it is never written back");
+    }
+
     /// What is remembered is what is believed: so it matters that only quiet ones are.
     #[test]
     fn a_file_that_is_known_is_not_read_again() {
-        let guard = tempfile::tempdir().unwrap();
-        let root = AbsPath::parse(std::fs::canonicalize(guard.path()).unwrap()).unwrap();
-        let mut search = Search::new(root.below("p"));
-        search.state = Some(root.below("state").as_path().to_owned());
-        let count = WORTH_A_THREAD;
-        let config = |number: usize| root.below(format!("p/d{number}/.git/config"));
-        for number in 0..count {
-            let directory = config(number).parent().unwrap();
-            std::fs::create_dir_all(directory.as_path()).unwrap();
-            std::fs::write(config(number).as_path(), "[core]\n\thooksPath = h\n").unwrap();
-        }
-        let obeyed = || {
-            let found = find(&search, Reach::Tree, &Lookout::new()).unwrap();
-            let all = found.iter().map(|found| found.obeyed.len());
-            all.sum::<usize>()
-        };
-        assert_eq!(obeyed(), count);
-        let stamps: Vec<Stamp> = (0..count)
-            .map(|number| Stamp::of(&rustix::fs::lstat(config(number).as_path()).unwrap()))
+        let world = World::new(ON_DISK, HARMFUL);
+        assert_eq!(world.obeyed(LATER).len(), COUNT);
+        assert_eq!(world.remembered(), 0);
+        let stamps: Vec<Stamp> = (0..COUNT)
+            .map(|number| Stamp::of(&rustix::fs::lstat(world.config(number)).unwrap()))
             .collect();
-        let memory = Memory::new(root.below("state").as_path(), "configurations");
-        memory.keep(&search.project, &to_bytes(&stamps, &search.project));
-        assert_eq!(obeyed(), 0, "none was read");
-        let text = std::fs::read(config(3).as_path()).unwrap();
-        std::fs::write(config(3).as_path(), text).unwrap();
-        assert_eq!(obeyed(), 1, "written once more, it is another one");
+        let project = &world.search.project;
+        let memory = Memory::new(world.search.state.as_deref().unwrap(), "configurations");
+        memory.keep(project, &to_bytes(&stamps, project));
+        assert_eq!(world.obeyed(LATER).len(), 0, "none was read");
+        std::fs::write(world.config(3), HARMFUL).unwrap();
+        let written = world.obeyed(LATER);
+        assert_eq!(written.len(), 1, "it is another one");
     }
 
     proptest! {
