@@ -24,6 +24,9 @@ mod help;
 mod hostile;
 #[cfg(test)]
 mod network;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod orphans;
 #[cfg(test)]
 mod place;
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod leaving;
 mod links;
 mod names;
 mod options;
+mod orphans;
 mod prepare;
 mod root;
 mod running;

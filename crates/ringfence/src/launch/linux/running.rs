@@ -26,6 +26,7 @@ use super::held::{Held, MOMENT};
 use super::init::Boundary;
 use super::leaving::end_inner;
 use super::names::{Holds, Names};
+use super::orphans;
 use super::telling::{Told, tell_limit};
 use super::tmp::SessionTmp;
 use super::wire;
@@ -206,6 +207,10 @@ impl Running {
             self.first_ends_within(PATIENCE);
         }
         end_inner(self.inner.as_ref());
+        if self.inner.is_some() {
+            // Bubblewrap reaps the one inside, and goes by itself.
+            self.first_ends_within(PATIENCE);
+        }
         if !self.reaped {
             // Already gone is as good as ended.
             let _ = self.first.signal(Signal::KILL);
@@ -290,6 +295,7 @@ impl Running {
     ) -> io::Result<Report> {
         // While the command is on its way: at its end somebody waits.
         self.clean_others();
+        let reaped_by_others = signals.is_some() && !orphans::are_left_lying();
         let cause = self.until_command_ends(signals, beside, observer)?;
         if self.linger == Linger::No {
             // Whoever lets go of a session's mounts last waits until the kernel has taken all of
@@ -323,7 +329,7 @@ impl Running {
             started: self.started_at,
             ended: SystemTime::now(),
         };
-        if signals.is_some() {
+        if reaped_by_others {
             // This program ends with the session. All that is left of it is its first process,
             // on its way out, and waiting for that would only make the user wait.
             self.reaped = true;
