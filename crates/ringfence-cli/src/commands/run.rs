@@ -32,7 +32,7 @@ use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
 use crate::output::{complain, tell, visible};
 use crate::print::ending;
-use crate::print::plan::gaps_by_reason;
+use crate::print::plan::{and_more, gaps_by_reason};
 use crate::record::Record;
 
 /// How much of what is ignored is said before every run.
@@ -276,10 +276,7 @@ fn refuse(planned: &Planned) -> String {
     }
     for group in gaps_by_reason(planned.plan()) {
         let Some(gap) = group.first() else { continue };
-        let more = match group.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = and_more(&group);
         complain(
             &format!(
                 "this host cannot enforce a rule: {} ({}){more}: {}",
@@ -465,8 +462,10 @@ fn session(
     for group in gaps_by_reason(plan) {
         if let Some(gap) = group.first() {
             let line = format!(
-                "ringfence: does not hold here: {}: {}\n",
-                gap.rule, gap.lost
+                "ringfence: does not hold here: {}{}: {}\n",
+                gap.rule,
+                and_more(&group),
+                gap.lost
             );
             lines.push_str(&visible(&line));
         }

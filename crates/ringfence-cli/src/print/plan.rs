@@ -145,6 +145,14 @@ pub(crate) fn gaps_by_reason(plan: &Plan) -> Vec<Vec<&Gap>> {
     groups
 }
 
+/// How many more gaps there are with the reason of one that is named.
+pub(crate) fn and_more(group: &[&Gap]) -> String {
+    match group.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
+}
+
 /// A plan as programs read it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Record<'a> {

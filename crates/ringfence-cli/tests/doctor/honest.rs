@@ -145,6 +145,12 @@ fn weaker_engine_is_used_only_where_it_was_asked_for_and_says_so() {
                 .contains("does not hold here: nothing outside the grants"),
             "{ran:?}"
         );
+        // What does not hold for one name does not hold for dozens.
+        let names = ran.errors.lines().find(|line| line.contains("/.agents: "));
+        assert!(
+            names.is_some_and(|line| line.contains(" more: ")),
+            "{ran:?}"
+        );
 
         let required = ["run", "--on-gap", "report", "--require", "namespaces"];
         let required = [&required[..], &["--", "touch", "required"]].concat();

@@ -7,6 +7,7 @@ use crate::origin::{BuiltIn, Origin};
 use crate::path::AbsPath;
 use crate::policy::lists::{SystemLists, Toolchain};
 use crate::policy::{Access, Found};
+use crate::problem::nearest;
 use crate::settings::{GitLevel, Kind, Os, Preset, Tmp};
 
 impl Builder<'_> {
@@ -159,13 +160,38 @@ impl Builder<'_> {
                 self.name(&project, Path::new(name), Access::Execute, origin);
             }
         }
-        for name in self.entries(|keys| &keys.protect.add) {
-            self.name(&project, &name.value.0, Access::Execute, name.origin);
+        let added = self.entries(|keys| &keys.protect.add);
+        for name in &added {
+            self.name(
+                &project,
+                &name.value.0,
+                Access::Execute,
+                name.origin.clone(),
+            );
         }
+        let is_protected = |wanted: &Path| {
+            let listed = lists::PROTECTED.iter().map(|(name, _)| Path::new(*name));
+            let mut all = listed.chain(added.iter().map(|name| &*name.value.0));
+            all.any(|name| wanted.starts_with(name) || name.starts_with(wanted))
+        };
         for name in allowed {
             if name.value.0.starts_with(".git") {
                 let message = "git metadata cannot be allowed here".to_owned();
                 let help = "use the key `git`, which says how much of it may be used".to_owned();
+                self.complain(name.origin, message, Some(help));
+                continue;
+            }
+            if !is_protected(&name.value.0) {
+                // A slip that was let through would be a refusal that nobody understands later.
+                let shown = crate::text::printable_path(&name.value.0);
+                let names = lists::PROTECTED.iter().map(|(name, _)| *name);
+                let help = match nearest(&shown, names) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        "what is not on the list of docs/SETTINGS.md needs no permission".to_owned()
+                    }
+                };
+                let message = format!("`{shown}` is not a protected name");
                 self.complain(name.origin, message, Some(help));
                 continue;
             }

@@ -66,9 +66,14 @@ impl Builder<'_> {
                     path,
                     origin: entry.origin,
                 }),
-                Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => {
+                seen => {
+                    let what = match seen {
+                        Seen::At(_, Found::Absent) | Seen::Absent => "does not exist",
+                        Seen::At(..) => "is not a socket",
+                        Seen::Unreadable(_) => "cannot be looked at",
+                    };
                     let shown = crate::text::printable_path(&path);
-                    self.complain(entry.origin, format!("{shown} is not a socket"), None);
+                    self.complain(entry.origin, format!("{shown} {what}"), None);
                 }
             }
         }
