@@ -1,7 +1,8 @@
 //! 67: typing into the terminal that the shell outside reads.
 
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use ringfence_core::plan::Step;
 use ringfence_testkit::{binaries, case, for_each_user, not_run, op};
@@ -11,11 +12,22 @@ const STI: u64 = 0x5412;
 const LINUX: u64 = 0x541c;
 const SET_DISCIPLINE: u64 = 0x5423;
 const CONSOLE: u64 = 0x541d;
+const EXCLUSIVE: u64 = 0x540c;
 
 /// Whether this kernel lets anybody type into a terminal at all.
 fn legacy() -> bool {
     std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti")
         .is_ok_and(|value| value.trim() == "1")
+}
+
+/// A terminal: its outer end, and where its inner one is.
+fn pair() -> (OwnedFd, PathBuf) {
+    let outer = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
+    rustix::pty::grantpt(&outer).unwrap();
+    rustix::pty::unlockpt(&outer).unwrap();
+    let name = rustix::pty::ptsname(&outer, Vec::new()).unwrap();
+    let path = PathBuf::from(name.to_str().unwrap());
+    (outer, path)
 }
 
 #[test]
@@ -47,11 +59,7 @@ fn no_spelling_of_the_request_reaches_a_terminal() {
 #[test]
 fn the_callers_own_terminal_gets_nothing() {
     for_each_user(binaries!(), |world| {
-        let outer = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
-        rustix::pty::grantpt(&outer).unwrap();
-        rustix::pty::unlockpt(&outer).unwrap();
-        let name = rustix::pty::ptsname(&outer, Vec::new()).unwrap();
-        let path = std::path::PathBuf::from(name.to_str().unwrap());
+        let (outer, path) = pair();
         let (uid, gid) = world.ids();
         std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
         let setup = world.setup().terminal(&path);
@@ -85,5 +93,40 @@ fn the_callers_own_terminal_gets_nothing() {
             assert_eq!(world.inside(&setup, request).line(), "EPERM");
             assert_eq!(echoed(), "");
         }
+    });
+}
+
+/// A terminal that is nobody else's any more could not be opened by the shell outside.
+#[test]
+fn the_callers_own_terminal_stays_open_to_others() {
+    use std::os::unix::process::CommandExt as _;
+
+    /// A user who owns nothing: root may open what is exclusive.
+    const NOBODY: u32 = 54_322;
+    for_each_user(binaries!(), |world| {
+        // Whether others can open a terminal after it was asked for this, in a session with or without
+        // the filter.
+        let stays_open = |without: &[Step], expected: &str| {
+            let (_outer, path) = pair();
+            let (uid, gid) = world.ids();
+            std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+            std::fs::set_permissions(&path, mode).unwrap();
+            let setup = world.setup().terminal(&path);
+            let setup = without
+                .iter()
+                .fold(setup, |setup, step| setup.without(*step));
+            let asked = world.inside(&setup, &op!["type-into", "0", EXCLUSIVE.to_string()]);
+            assert_eq!(asked.line(), expected);
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", ": < \"$0\""]).arg(&path);
+            if rustix::process::geteuid().is_root() {
+                shell.uid(NOBODY).gid(NOBODY);
+            }
+            shell.stderr(std::process::Stdio::null());
+            shell.status().unwrap().success()
+        };
+        assert!(!stays_open(&[Step::Seccomp], "ok"), "the control");
+        assert!(stays_open(&[], "EPERM"));
     });
 }

@@ -231,19 +231,39 @@ pub(super) static IOCTL_REQUEST: Look = Look {
             ),
         ),
         case(
-            "TIOCSETD, TIOCCONS",
-            &[0x5423, 0x541d],
+            "TIOCEXCL, TIOCSETD, TIOCCONS, KDSETMODE, KDSKBMODE, VT_SETMODE",
+            &[0x540c, 0x5423, 0x541d, 0x4b3a, 0x4b45, 0x5602],
             refuse(
                 Errno::Eperm,
-                "rewires the terminal: line disciplines and console output",
+                "rewires or closes the terminal, which stays so for the shell outside",
             ),
         ),
         case(
-            "snapshots of btrfs and bcachefs",
-            &[0x5000_9401, 0x5000_9417, 0x4020_bc10, 0x4030_bc1d],
+            "subvolumes of btrfs and bcachefs, OCFS2_IOC_REFLINK",
+            &[
+                0x5000_9401,
+                0x5000_940e,
+                0x5000_940f,
+                0x5000_9417,
+                0x5000_9418,
+                0x5000_943f,
+                0x4020_bc10,
+                0x4020_bc11,
+                0x4030_bc1d,
+                0x4018_6f04,
+            ],
             refuse(
                 Errno::Eperm,
-                "a snapshot copies a tree below its mounts, and so without what is masked there",
+                "makes or removes names without a call that is asked about, and a snapshot copies a \
+                 tree without what is masked in it",
+            ),
+        ),
+        case(
+            "keys of encrypted directories",
+            &[0xc050_6617, 0xc040_6618, 0xc040_6619],
+            refuse(
+                Errno::Eperm,
+                "locks the user's own directories for everybody, or leaves a key behind",
             ),
         ),
     ],

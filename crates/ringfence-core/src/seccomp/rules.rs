@@ -291,6 +291,11 @@ pub(super) static RULES: &[Rule] = &[
         "stops the kernel in the middle of a copy, which turns races into certainties",
     ),
     never(
+        &[Syscall::MemfdSecret],
+        Errno::Enosys,
+        "memory that the supervisor cannot read, in which a path would be hidden from it",
+    ),
+    never(
         &[Syscall::FanotifyInit, Syscall::FanotifyMark],
         Errno::Eperm,
         "watches whole file systems, past what paths show",

@@ -136,12 +136,9 @@ fn new_namespaces_are_refused_and_threads_are_not() {
 
 #[test]
 fn nothing_types_into_the_terminal() {
-    const TIOCSTI: u64 = 0x5412;
-    const TIOCLINUX: u64 = 0x541c;
-    const TIOCSETD: u64 = 0x5423;
-    const TIOCCONS: u64 = 0x541d;
     for filter in every_filter() {
-        for request in [TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS] {
+        // TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS, TIOCEXCL.
+        for request in [0x5412, 0x541c, 0x5423, 0x541d, 0x540c] {
             for upper in [0, 1, 0xdead, 0xffff_ffff] {
                 assert_eq!(
                     filter.says("ioctl", &[0, request | upper << 32, 0]),
@@ -169,10 +166,14 @@ fn nothing_types_into_the_terminal() {
     }
 }
 
+/// Subvolumes (made, copied, removed), names made by cloning, and keys of encrypted directories.
 #[test]
-fn snapshots_cannot_copy_what_is_masked() {
+fn file_systems_are_asked_for_nothing_that_no_other_layer_sees() {
+    let btrfs = [0x01, 0x0e, 0x0f, 0x17, 0x18, 0x3f].map(|number| 0x5000_9400 | number);
+    let others = [0x4020_bc10, 0x4020_bc11, 0x4030_bc1d, 0x4018_6f04];
     for filter in both(FilterSpec::namespaces) {
-        for request in [0x5000_9401, 0x5000_9417, 0x4020_bc10, 0x4030_bc1d] {
+        let keys = [0xc050_6617, 0xc040_6618, 0xc040_6619];
+        for request in btrfs.into_iter().chain(others).chain(keys) {
             assert_eq!(filter.says("ioctl", &[3, request, 0]), "EPERM");
         }
     }
