@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use ringfence_core::plan::Step;
 use ringfence_testkit::{Setup, World, binaries, for_each_user, keeps_within, say, wait_until};
 
 use super::git_metadata::{host, level};
@@ -200,7 +201,7 @@ fn what_the_host_makes_is_protected_and_stays() {
             host(world, &world.project(""), again);
         }
         // The control: with nobody to watch, the same host leaves everything open.
-        let open = setup.without(ringfence_core::plan::Step::Names);
+        let open = setup.without(Step::Names);
         let running = Running::start(world, &open, &script, Watched::Not);
         host(world, &world.project(""), "mkdir .idea");
         try_it(world);
@@ -241,7 +242,7 @@ fn a_repository_below_a_replaced_directory_is_protected_again() {
         }
         // The control: nobody watches, and it is open.
         host(world, &world.project(""), "git init -q vendor/sub");
-        let open = level(world, "hidden").without(ringfence_core::plan::Step::Names);
+        let open = level(world, "hidden").without(Step::Names);
         let running = Running::start(world, &open, &script, Watched::Not);
         host(world, &world.project(""), replace);
         try_it(world);
@@ -273,7 +274,7 @@ fn the_window_is_short() {
 
 fn windows(world: &World, watched: Watched) -> Vec<Duration> {
     // Nobody is asked, so that every round makes the name; seeing and moving it is the same.
-    let setup = world.setup().without(ringfence_core::plan::Step::Seccomp);
+    let setup = world.setup().without(Step::Seccomp);
     let script = "while [ ! -e stop ]; do mkdir .vscode 2>/dev/null; sleep 0.01; done";
     let running = Running::start(world, &setup, script, watched);
     let path = world.project(".vscode");
@@ -290,4 +291,51 @@ fn windows(world: &World, watched: Watched) -> Vec<Duration> {
     }
     assert_eq!(running.stop(world), Some(0));
     windows
+}
+
+/// What is hidden outside the project is hidden again, too: tools save tokens by renaming, and a directory
+/// is moved away and made anew.
+#[test]
+fn a_replaced_secret_is_hidden_again() {
+    for_each_user(binaries!(), |world| {
+        let home = world.home("");
+        let token = world.home(".netrc");
+        let script = format!(
+            "while [ ! -e stop ]; do cat {0}/.netrc {0}/.kube/config > seen 2>/dev/null
+             [ -s seen ] && cp seen slipped || echo >> refused; done; true",
+            home.display()
+        );
+        // The control: nothing watches, and both can be read.
+        let rewrite = "echo NEW > next; mv next .netrc; mv .kube old; mkdir .kube; \
+                       echo NEW > .kube/config; rm -r old";
+        host(world, &home, "mkdir -p .kube; echo OLD > .kube/config");
+        let open = world.setup().without(Step::Names);
+        let running = Running::start(world, &open, &script, Watched::Not);
+        host(world, &home, rewrite);
+        let slipped = world.project("slipped");
+        wait_until("it is read", || {
+            fs::read_to_string(&slipped).is_ok_and(|text| text == "NEW\nNEW\n")
+        });
+        assert_eq!(running.stop(world), Some(0));
+        for watched in Watched::BOTH {
+            let running = Running::start(world, &world.setup(), &script, watched);
+            for _ in 0..10 {
+                host(world, &home, rewrite);
+                let refused = || size(&world.project("refused"));
+                let before = refused();
+                // One of them may be from before it was replaced.
+                wait_until("it is hidden again", || refused() >= before + 2);
+                let _ = fs::remove_file(&slipped);
+                let before = refused();
+                wait_until("it stays so", || refused() >= before + 5);
+                assert_eq!(size(&slipped), 0, "{watched:?}");
+            }
+            assert_eq!(running.stop(world), Some(0));
+        }
+        assert_eq!(
+            fs::read_to_string(token).unwrap(),
+            "NEW\n",
+            "the host's own"
+        );
+    });
 }

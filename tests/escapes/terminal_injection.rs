@@ -116,7 +116,7 @@ fn the_callers_own_terminal_stays_open_to_others() {
             let setup = without
                 .iter()
                 .fold(setup, |setup, step| setup.without(*step));
-            let asked = world.inside(&setup, &op!["type-into", "0", EXCLUSIVE.to_string()]);
+            let asked = world.inside(&setup, op!["type-into", "0", EXCLUSIVE.to_string()]);
             assert_eq!(asked.line(), expected);
             let mut shell = std::process::Command::new("sh");
             shell.args(["-c", ": < \"$0\""]).arg(&path);

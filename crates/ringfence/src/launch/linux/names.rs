@@ -8,6 +8,10 @@
 //! What the session made is put aside at once, and the session is over: whoever races with the
 //! guard is hostile. What the host made gets its mount, as it would have had at the start; where
 //! that cannot be done the session is over, too.
+//!
+//! A host that replaces what is hidden elsewhere (a tool that saves its token by renaming, say) takes the
+//! mask away as well. Nothing inside can do that, so those names are only looked at: when a mount goes,
+//! when something is heard, and now and then.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -38,6 +42,9 @@ const SHORT: Duration = Duration::from_millis(20);
 /// How long calls that were let through are kept in mind before it is found out what became of them.
 const SETTLE: Duration = Duration::from_millis(250);
 
+/// How often what is hidden where nothing inside can write is looked at without a reason.
+const NOW_AND_THEN: Duration = Duration::from_millis(100);
+
 /// How often a name is mounted over before the session is given up.
 const MOST_TRIES: usize = 8;
 
@@ -56,7 +63,10 @@ pub(super) struct Name {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AtStart {
     Absent,
+    /// Something, which was mounted over.
     Mounted,
+    /// The same, where nothing inside can write: only the host can make it be seen.
+    Hidden,
 }
 
 /// The protected names of a plan.
@@ -96,16 +106,17 @@ pub(super) fn of_plan(
                     .iter()
                     .map(|mount| (mount.at.as_path().as_os_str(), &mount.kind))
                     .collect();
-                let inside = mounts
-                    .iter()
-                    .filter(|mount| is_inside_a_grant(mount, &kinds));
-                for mount in inside {
-                    names.push(named(policy, &mut tops, &mount.at, AtStart::Mounted));
+                for mount in mounts {
+                    if let Some(at_start) = held(mount, &kinds) {
+                        names.push(named(policy, &mut tops, &mount.at, at_start));
+                    }
                 }
             }
             _ => {}
         }
     }
+    // As [`Names`] wants it.
+    names.sort_by_key(|name| name.at_start == AtStart::Hidden);
     Ok(names)
 }
 
@@ -136,19 +147,24 @@ fn named<'p>(policy: &Policy, tops: &mut Tops<'p>, path: &'p AbsPath, at_start: 
     }
 }
 
-/// Whether a mount takes something away inside one that may be written.
-fn is_inside_a_grant(mount: &Mount, kinds: &HashMap<&OsStr, &MountKind>) -> bool {
-    let narrow = match mount.kind {
-        MountKind::Mask { .. } => true,
-        MountKind::Bind { access } => access != Access::Write,
-        _ => false,
-    };
-    let written = MountKind::Bind {
-        access: Access::Write,
-    };
+/// What a mount is that takes something away from files of the host's; `None` for every other.
+fn held(mount: &Mount, kinds: &HashMap<&OsStr, &MountKind>) -> Option<AtStart> {
     let mut above = mount.at.above();
-    let mut around = || above.find_map(|directory| kinds.get(directory.as_os_str()));
-    narrow && around().is_some_and(|around| **around == written)
+    let around = above.find_map(|directory| kinds.get(directory.as_os_str()));
+    let around = match around {
+        // The base itself, which nobody can write.
+        None => Access::Execute,
+        Some(MountKind::Bind { access }) => *access,
+        Some(_) => return None,
+    };
+    match (&mount.kind, around) {
+        (MountKind::Mask { .. }, Access::Write) => Some(AtStart::Mounted),
+        (MountKind::Bind { access }, Access::Write) if *access != Access::Write => {
+            Some(AtStart::Mounted)
+        }
+        (MountKind::Mask { .. }, _) => Some(AtStart::Hidden),
+        _ => None,
+    }
 }
 
 /// What a look at the names found.
@@ -176,6 +192,7 @@ impl Holds {
 /// Watches the names of one session.
 #[derive(Debug)]
 pub(super) struct Names {
+    /// Those that are hidden where nothing inside can write come last.
     all: Vec<Name>,
     /// The same for a guard, which is wanted when there is no time left to make it.
     guarded: Option<Guarded>,
@@ -186,6 +203,8 @@ pub(super) struct Names {
     unsettled: bool,
     /// When that was last found out.
     settled: Instant,
+    /// When what is hidden was last looked at; `None` if there is a reason to look.
+    looked_at_hidden: Option<Instant>,
     /// What was put aside.
     found: Vec<NameFound>,
     /// Names that the host made, which are its own to keep.
@@ -210,6 +229,7 @@ impl Names {
             watch: None,
             unsettled: false,
             settled: Instant::now(),
+            looked_at_hidden: None,
             found: Vec::new(),
             hosts: Vec::new(),
             not_held: Vec::new(),
@@ -300,6 +320,7 @@ impl Names {
 
     /// Hears what has appeared; `guard` knows what the session could have made.
     pub(super) fn hear(&mut self, guard: Option<&mut Guard>) -> Holds {
+        self.looked_at_hidden = None;
         let heard = match &mut self.watch {
             Some(Watch::Listening(listener)) => listener.heard(&self.all),
             Some(Watch::Looking(looking)) => {
@@ -345,7 +366,8 @@ impl Names {
             self.watch = Some(Watch::looking());
         }
         let all = std::mem::take(&mut self.all);
-        let holds = self.look_at(&all, guard.as_deref());
+        let due = all.get(..self.due_of(&all)).unwrap_or_default();
+        let holds = self.look_at(due, guard.as_deref());
         self.all = all;
         if let (true, Holds::Yes, Some(guard)) = (settle, holds, &mut guard) {
             guard.let_through_mut().after_a_look();
@@ -357,6 +379,16 @@ impl Names {
             looking.looked(began, mood);
         }
         holds
+    }
+
+    /// How many of the names are to be looked at: all, or those that the session could make.
+    fn due_of(&mut self, all: &[Name]) -> usize {
+        let rest = self.looked_at_hidden.map(|looked| looked.elapsed());
+        if rest.is_some_and(|rest| rest < NOW_AND_THEN) {
+            return all.partition_point(|name| name.at_start != AtStart::Hidden);
+        }
+        self.looked_at_hidden = Some(Instant::now());
+        all.len()
     }
 
     fn mood(&self, guard: Option<&Guard>) -> Mood {
@@ -382,7 +414,7 @@ impl Names {
 
     fn see_to(&mut self, name: &Name, guard: Option<&Guard>, listings: &mut Listings) -> Holds {
         let covered = |session: &Session| session.is_covered(&name.path);
-        if name.at_start == AtStart::Mounted && self.session.as_ref().is_some_and(covered) {
+        if name.at_start != AtStart::Absent && self.session.as_ref().is_some_and(covered) {
             return Holds::Yes;
         }
         let status = match look(&name.path, listings) {
@@ -393,7 +425,9 @@ impl Names {
             Look::There(status) => Some(status),
             Look::Unknown => None,
         };
-        let (Some(guard), Some(session)) = (guard, self.session.as_ref()) else {
+        let session = self.session.as_ref();
+        let session = session.filter(|_| guard.is_some() || name.at_start == AtStart::Hidden);
+        let Some(session) = session else {
             // Nobody was asked before it was made, so whoever made it need not be hostile.
             if name.at_start == AtStart::Absent {
                 self.found.extend(put_aside(&name.path));
@@ -404,14 +438,15 @@ impl Names {
             // What is mounted over stays so where nobody can look.
             return match name.at_start {
                 AtStart::Absent => self.no_longer(name),
-                AtStart::Mounted => Holds::Yes,
+                AtStart::Mounted | AtStart::Hidden => Holds::Yes,
             };
         };
         if session.is_covered(&name.path) {
             return Holds::Yes;
         }
         // A mount point cannot be replaced from inside: whoever took the mount away was the host.
-        if name.at_start == AtStart::Absent && guard.let_through().may_have_made(makers(&status)) {
+        let made = |guard: &Guard| guard.let_through().may_have_made(makers(&status));
+        if name.at_start == AtStart::Absent && guard.is_some_and(made) {
             self.found.extend(put_aside(&name.path));
             return Holds::Made;
         }
@@ -452,7 +487,7 @@ impl Names {
         }
         let mut listings = Listings::default();
         for name in &self.all {
-            if name.at_start == AtStart::Mounted || self.hosts.contains(&name.path) {
+            if name.at_start != AtStart::Absent || self.hosts.contains(&name.path) {
                 continue;
             }
             let made = |makes| guard.is_none_or(|guard| guard.let_through().may_have_made(makes));
@@ -488,7 +523,9 @@ impl Names {
 }
 
 fn guarded(names: &[Name]) -> Guarded {
-    Guarded::new(names.iter().map(|name| name.path.clone()))
+    // What is hidden elsewhere is nothing that a call from inside could make.
+    let names = names.iter().filter(|name| name.at_start != AtStart::Hidden);
+    Guarded::new(names.map(|name| name.path.clone()))
 }
 
 /// The calls that can have made such a thing.

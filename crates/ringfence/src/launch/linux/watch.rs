@@ -18,7 +18,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::guard::folded;
-use super::names::Name;
+use super::names::{AtStart, Name};
 
 /// How a session's names are watched.
 #[derive(Debug)]
@@ -89,6 +89,8 @@ impl Listener {
                         }
                     }
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                    // Mounts that go are told of all the same.
+                    Err(_) if name.at_start == AtStart::Hidden => break,
                     Err(errno) => return Err(errno),
                 }
             }
