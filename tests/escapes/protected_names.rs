@@ -78,14 +78,8 @@ fn a_name_that_is_not_there_cannot_be_made() {
     });
 }
 
-/// The same names by every other way to say them.
-#[test]
-fn no_spelling_of_a_path_leads_to_a_protected_name() {
-    for_each_user(binaries!(), |world| {
-        if !Path::new(PYTHON).try_exists().unwrap() {
-            return not_run("python3, for calls that no shell makes");
-        }
-        let script = r#"
+/// Tries each, and prints those that were let through or answered in another way.
+const SPELLINGS: &str = r#"
 import ctypes, os, socket, struct
 libc = ctypes.CDLL(None, use_errno=True)
 project = os.getcwd()
@@ -114,6 +108,14 @@ attempt("own directory", lambda: create("/proc/self/cwd/.envrc"))
 attempt("own root", lambda: create("/proc/self/root" + project + "/.envrc"))
 attempt("own descriptor", lambda: create(f"/proc/self/fd/{here}/.envrc"))
 attempt("dev fd", lambda: create(f"/dev/fd/{here}/.envrc"))
+own = os.getpid()
+for way in ["1/../self/cwd", f"self/task/{own}/cwd", f"{own}/cwd", f"{own}/root{project}", "thread-self/cwd"]:
+    attempt(way, lambda: create(f"/proc/{way}/.envrc"))
+    # By a link on the way, and by one in the last place.
+    os.symlink(f"/proc/{way}", "l")
+    attempt(f"link to {way}", lambda: create("l/.envrc"))
+    attempt(f"links to {way}", lambda: create("l/d/dangling"))
+    os.unlink("l")
 os.chdir("d")
 attempt("from below", lambda: create("../.envrc"))
 attempt("dangling from below", lambda: create("dangling"))
@@ -124,6 +126,21 @@ def openat2(path, flags):
     if fd < 0: raise OSError(ctypes.get_errno(), "openat2")
     os.close(fd)
 attempt("openat2", lambda: openat2(b".envrc", os.O_CREAT | os.O_WRONLY))
+# Where the name cannot be read it is not taken for another one.
+def elsewhere(call, *arguments):
+    if libc.syscall(call, *arguments) >= 0: made.append(f"{call} of what cannot be read")
+    elif ctypes.get_errno() not in (14, 38): made.append(f"{call}: {ctypes.get_errno()}")
+nowhere = ctypes.c_void_p(8)
+elsewhere(437, -100, nowhere, struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, 0o644, 0), 24)
+elsewhere(437, -100, b".envrc", nowhere, 24)
+elsewhere(447, 0) # memfd_secret
+# What is there already goes on being opened, whatever leads to it.
+_, pipe = os.pipe()
+said = os.dup(1); os.dup2(pipe, 1); os.symlink("/dev/stdout", "out")
+for there in [f"/dev/fd/{pipe}", f"/proc/self/fd/{pipe}", f"/proc/{own}/fd/{pipe}", "/dev/stdout", "out", "/dev/null"]:
+    try: create(there)
+    except OSError as error: made.append(f"{there}: {error}")
+os.unlink("out"); os.dup2(said, 1)
 def tmpfile():
     fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o644)
     os.link(f"/proc/self/fd/{fd}", ".envrc", follow_symlinks=True)
@@ -151,8 +168,16 @@ def swap():
 attempt("exchanged ancestor", swap)
 print(made)
 "#;
+
+/// The same names by every other way to say them.
+#[test]
+fn no_spelling_of_a_path_leads_to_a_protected_name() {
+    for_each_user(binaries!(), |world| {
+        if !Path::new(PYTHON).try_exists().unwrap() {
+            return not_run("python3, for calls that no shell makes");
+        }
         let file = world.project("spell.py");
-        fs::write(&file, script).unwrap();
+        fs::write(&file, SPELLINGS).unwrap();
         world.own();
         let done = world.run(&world.setup(), [PYTHON.as_ref(), file.as_os_str()]);
         assert_eq!(done.line(), "[]", "{}", done.stderr);

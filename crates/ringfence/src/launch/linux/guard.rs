@@ -7,7 +7,7 @@
 //! finds the result.
 
 use std::collections::HashSet;
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,18 @@ use ringfence_sys::notify::{Answer, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::{Mode, ioctl_getflags, readlinkat};
 
+use super::caller::{
+    AT_FDCWD, last_part, low_half, parent_part, path_of, read_path, socket_path, whole,
+};
 use super::through::LetThrough;
 
-/// `PATH_MAX`.
-const LONGEST_PATH: usize = 4096;
-/// Most paths are shorter than this.
-const USUAL_PATH: usize = 256;
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 /// Names that were tried and are told; more of them say nothing new.
 const MOST_TOLD: usize = 256;
 
 const O_CREAT: u64 = 0o100;
-const AT_FDCWD: i32 = -100;
 const RENAME_EXCHANGE: u64 = 2;
-const AF_UNIX: u16 = 1;
 /// `FS_CASEFOLD_FL`.
 const CASEFOLD: u32 = 0x4000_0000;
 
@@ -133,10 +130,17 @@ impl Guard {
             .iter()
             .find(|(number, ..)| *number == call.number);
         let (_, syscall, shape) = *known?;
-        let refused = self.refused(call, syscall, shape);
-        let Some(name) = refused else {
-            self.let_through.add(call.pid, call.number, shape.makes);
-            return Some(Answer::Continue);
+        let name = match self.refused(call, syscall, shape) {
+            Ok(Some(name)) => name,
+            Ok(None) => {
+                self.let_through.add(call.pid, call.number, shape.makes);
+                return Some(Answer::Continue);
+            }
+            // What cannot be read here the kernel could not read either, unless somebody hides it.
+            Err(errno) => {
+                self.let_through.supersede(call.pid);
+                return Some(Answer::Fail(errno));
+            }
         };
         if self.tried.len() < MOST_TOLD && !self.tried.contains(&name) {
             self.tried.push(name);
@@ -147,18 +151,30 @@ impl Guard {
     }
 
     /// The protected name that a call would make, if it would.
-    fn refused(&self, call: &Notification, syscall: Syscall, shape: Shape) -> Option<PathBuf> {
-        let thread = i32::try_from(call.pid).ok().and_then(Pid::from_raw)?;
+    ///
+    /// # Errors
+    ///
+    /// What to answer to a call that cannot be looked at.
+    fn refused(
+        &self,
+        call: &Notification,
+        syscall: Syscall,
+        shape: Shape,
+    ) -> Result<Option<PathBuf>, Errno> {
+        let thread = i32::try_from(call.pid).ok().and_then(Pid::from_raw);
+        let thread = thread.ok_or(Errno::PERM)?;
         let argument = |index: usize| call.arguments.get(index).copied().unwrap_or_default();
         if syscall == Syscall::Bind {
             let path = socket_path(thread, argument(1), argument(2))?;
-            return self.judge(thread, AT_FDCWD, &path, shape.makes);
+            return Ok(path.and_then(|path| self.judge(thread, AT_FDCWD, &path, shape.makes)));
         }
         if syscall == Syscall::Openat2 {
             let mut flags = [0; 8];
-            let read = read_memory(thread, argument(2), &mut flags);
-            if read != Ok(8) || u64::from_ne_bytes(flags) & O_CREAT == 0 {
-                return None;
+            if read_memory(thread, argument(2), &mut flags) != Ok(8) {
+                return Err(Errno::FAULT);
+            }
+            if u64::from_ne_bytes(flags) & O_CREAT == 0 {
+                return Ok(None);
             }
         }
         let one = |shape: Shape| {
@@ -166,7 +182,7 @@ impl Guard {
                 .directory
                 .map_or(AT_FDCWD, |index| low_half(argument(index)));
             let path = read_path(thread, argument(shape.path))?;
-            self.judge(thread, directory, &path, shape.makes)
+            Ok(path.and_then(|path| self.judge(thread, directory, &path, shape.makes)))
         };
         // Both names of an exchange are made.
         let exchange = syscall == Syscall::Renameat2 && argument(4) & RENAME_EXCHANGE != 0;
@@ -175,7 +191,10 @@ impl Guard {
             path: 1,
             ..shape
         };
-        one(shape).or_else(|| exchange.then(|| one(other)).flatten())
+        match one(shape) {
+            Ok(None) if exchange => one(other),
+            answer => answer,
+        }
     }
 
     fn judge(&self, thread: Pid, directory: i32, path: &[u8], makes: Makes) -> Option<PathBuf> {
@@ -189,15 +208,17 @@ impl Guard {
             return suspect.then(|| PathBuf::from(OsStr::from_bytes(path)));
         };
         if makes == Makes::File {
-            self.judge_file(path)
+            self.judge_file(thread, path)
         } else {
             self.judge_name(&path, makes)
         }
     }
 
     /// Follows a link in the last place, as opening would.
-    fn judge_file(&self, mut path: PathBuf) -> Option<PathBuf> {
+    fn judge_file(&self, thread: Pid, mut path: PathBuf) -> Option<PathBuf> {
         for _ in 0..MOST_LINKS {
+            // A pipe, say: it is there, so it is not made.
+            path = whole(thread, AT_FDCWD, path.as_os_str().as_bytes())?;
             let flags = OpenFlags::PATH | OpenFlags::NOFOLLOW;
             let Ok(found) = self.open(&path, flags) else {
                 return self.judge_name(&path, Makes::File);
@@ -216,13 +237,15 @@ impl Guard {
 
     fn judge_name(&self, path: &Path, makes: Makes) -> Option<PathBuf> {
         let last = last_part(path.as_os_str().as_bytes());
-        if !self.is_suspect(last) {
-            return None;
-        }
         let parent = parent_part(path.as_os_str().as_bytes());
         let parent = Path::new(OsStr::from_bytes(parent));
         let directory = match self.open(parent, OpenFlags::PATH | OpenFlags::DIRECTORY) {
+            Ok(_) if !self.is_suspect(last) => return None,
             Ok(directory) => directory,
+            // A process sees another `/proc` than we do: who knows where it leads from there, or
+            // whether a link is the last thing on the way.
+            Err(_) if self.enters_proc(parent) => return Some(path.to_owned()),
+            Err(_) if !self.is_suspect(last) => return None,
             // The call will be told the same.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return None,
             Err(_) => return Some(path.to_owned()),
@@ -260,6 +283,41 @@ impl Guard {
     /// Whether a name could be that of a protected one.
     fn is_suspect(&self, last: &[u8]) -> bool {
         self.guarded.last.contains(&folded(last))
+    }
+
+    /// Whether the way along a path goes through `/proc`, by links as well.
+    fn enters_proc(&self, path: &Path) -> bool {
+        let mut links = MOST_LINKS;
+        let mut at = PathBuf::from("/");
+        let mut left: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
+        while let Some(part) = left.pop() {
+            match part.as_bytes() {
+                b"/" => at = PathBuf::from("/"),
+                b"." => {}
+                b".." => {
+                    at.pop();
+                }
+                _ => at.push(part),
+            }
+            let Ok(found) = self.open(&at, OpenFlags::PATH | OpenFlags::NOFOLLOW) else {
+                return false;
+            };
+            if is_proc(&found) {
+                return true;
+            }
+            let kind = files::identify(&found).map(|identity| identity.kind);
+            if kind == Ok(files::Kind::Symlink) {
+                let target = readlinkat(&found, c"", Vec::new());
+                let (Ok(target), true) = (target, links > 0) else {
+                    return true;
+                };
+                links -= 1;
+                at.pop();
+                let target = Path::new(OsStr::from_bytes(target.to_bytes()));
+                left.extend(target.iter().rev().map(OsStr::to_owned));
+            }
+        }
+        false
     }
 
     /// Opens a path as the session sees it.
@@ -328,116 +386,6 @@ fn shapes() -> Vec<(i32, Syscall, Shape)> {
     numbered.collect()
 }
 
-/// The kernel reads descriptors as 32-bit integers.
-fn low_half(word: u64) -> i32 {
-    let [a, b, c, d, ..] = word.to_le_bytes();
-    i32::from_le_bytes([a, b, c, d])
-}
-
-/// Copies a path; `None` if the kernel could not read it either.
-fn read_path(thread: Pid, address: u64) -> Option<Vec<u8>> {
-    let mut path = Vec::with_capacity(USUAL_PATH);
-    while path.len() < LONGEST_PATH {
-        let mut part = [0; USUAL_PATH];
-        let offset = u64::try_from(path.len()).ok()?;
-        let read = read_memory(thread, address.checked_add(offset)?, &mut part).ok()?;
-        let part = part.get(..read).filter(|part| !part.is_empty())?;
-        match part.iter().position(|byte| *byte == 0) {
-            Some(end) => {
-                path.extend_from_slice(part.get(..end)?);
-                return (!path.is_empty()).then_some(path);
-            }
-            None => path.extend_from_slice(part),
-        }
-    }
-    None
-}
-
-/// The path in the address of a socket, if it has one.
-fn socket_path(thread: Pid, address: u64, length: u64) -> Option<Vec<u8>> {
-    let mut bytes = [0; 110];
-    let length = usize::try_from(low_half(length)).ok()?;
-    let bytes = bytes.get_mut(..length.min(110))?;
-    let read = read_memory(thread, address, bytes).ok()?;
-    let (family, name) = bytes.get(..read)?.split_first_chunk()?;
-    let path = name.split(|byte| *byte == 0).next()?;
-    (u16::from_ne_bytes(*family) == AF_UNIX && !path.is_empty()).then(|| path.to_vec())
-}
-
-/// A path from the root, with the directory that it starts in put before it.
-fn whole(thread: Pid, directory: i32, path: &[u8]) -> Option<PathBuf> {
-    let number = thread.as_raw_nonzero();
-    let path = Path::new(OsStr::from_bytes(path));
-    if !path.is_absolute() {
-        let base = if directory == AT_FDCWD {
-            path_of(&format!("/proc/{number}/cwd"))
-        } else {
-            path_of(&format!("/proc/{number}/fd/{directory}"))
-        };
-        return Some(base?.join(path));
-    }
-    // Names that mean something else to each process.
-    for own in ["/proc/self", "/proc/thread-self"] {
-        let Ok(rest) = path.strip_prefix(own) else {
-            continue;
-        };
-        let mut parts = rest.iter();
-        let link = match parts.next().and_then(OsStr::to_str) {
-            Some("cwd") => format!("/proc/{number}/cwd"),
-            Some("root") => return Some(Path::new("/").join(parts.as_path())),
-            Some("fd") => {
-                let descriptor: u32 = parts.next()?.to_str()?.parse().ok()?;
-                format!("/proc/{number}/fd/{descriptor}")
-            }
-            _ => continue,
-        };
-        return Some(path_of(&link)?.join(parts.as_path()));
-    }
-    if let Ok(rest) = path.strip_prefix("/dev/fd") {
-        let mut parts = rest.iter();
-        if let Some(descriptor) = parts.next() {
-            let descriptor: u32 = descriptor.to_str()?.parse().ok()?;
-            let base = path_of(&format!("/proc/{number}/fd/{descriptor}"))?;
-            return Some(base.join(parts.as_path()));
-        }
-    }
-    Some(path.to_owned())
-}
-
-/// Where a link of `/proc` leads, as a path of the namespace that it leads to.
-fn path_of(link: &str) -> Option<PathBuf> {
-    let target = readlinkat(files::CWD, link, Vec::new()).ok()?;
-    let path = PathBuf::from(OsStr::from_bytes(target.to_bytes()));
-    path.is_absolute().then_some(path)
-}
-
-/// What stands behind the last slash that something stands behind.
-fn last_part(path: &[u8]) -> &[u8] {
-    let end = path
-        .iter()
-        .rposition(|byte| *byte != b'/')
-        .map_or(0, |at| at + 1);
-    let path = path.get(..end).unwrap_or_default();
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
-}
-
-/// What stands before it.
-fn parent_part(path: &[u8]) -> &[u8] {
-    let end = path
-        .iter()
-        .rposition(|byte| *byte != b'/')
-        .map_or(0, |at| at + 1);
-    let path = path.get(..end).unwrap_or_default();
-    let start = path
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |at| at + 1);
-    match path.get(..start) {
-        Some([] | b"/") | None => b"/",
-        Some(parent) => parent,
-    }
-}
-
 /// A name as a file system that does not tell cases apart might see it: small letters, and nothing
 /// that it might leave out.
 pub(super) fn folded(name: &[u8]) -> Vec<u8> {
@@ -455,6 +403,11 @@ pub(super) fn folded(name: &[u8]) -> Vec<u8> {
             .map(|byte| byte.to_ascii_lowercase()),
     });
     characters.collect()
+}
+
+/// Whether something is a file of the kernel's about processes.
+fn is_proc(file: &OwnedFd) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_type == rustix::fs::PROC_SUPER_MAGIC)
 }
 
 /// Whether a directory takes two spellings for one name.
@@ -493,22 +446,6 @@ fn folds_case(directory: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_split_where_the_kernel_splits_them() {
-        for (path, parent, last) in [
-            ("a", "/", "a"),
-            ("/a", "/", "a"),
-            ("/a/", "/", "a"),
-            ("a/b//", "a/", "b"),
-            ("//x//.git", "//x//", ".git"),
-            ("/", "/", ""),
-            ("a/..", "a/", ".."),
-        ] {
-            assert_eq!(last_part(path.as_bytes()), last.as_bytes(), "{path}");
-            assert_eq!(parent_part(path.as_bytes()), parent.as_bytes(), "{path}");
-        }
-    }
 
     #[test]
     fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {

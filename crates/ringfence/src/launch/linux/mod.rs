@@ -10,6 +10,7 @@ mod aside;
 mod bounds;
 mod broker;
 mod bwrap;
+mod caller;
 mod cover;
 mod expected;
 mod gate;
