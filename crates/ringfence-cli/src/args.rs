@@ -34,7 +34,8 @@ use crate::flags::{Level, LimitFlag, Variable};
   ringfence settings check                 every mistake in the settings, with its line
 
 Exit status: the command's own; 125 ringfence refused or failed and nothing ran,
-126 found but not runnable, 127 not found, 124 time limit, 2 wrong usage or settings."
+126 found but not runnable, 127 not found, 124 time limit, 128+n killed by signal n,
+2 wrong usage or settings."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -113,6 +114,10 @@ A question that is not understood ends with status 2, which agents take for a no
   ringfence trust --revoke")]
     Trust(crate::asking::Trust),
     /// Show, check and describe settings
+    #[command(after_help = "Examples:
+  ringfence settings check                         every mistake, with its line
+  ringfence settings show                          what holds here, and who says so
+  ringfence settings schema > ringfence.schema.json")]
     Settings(Settings),
     /// Show the sessions that run, end one, and remove what killed ones left
     #[command(after_help = "Examples:
@@ -136,6 +141,9 @@ Exit status: 0 if it was done, 1 if not.")]
         shell: clap_complete::Shell,
     },
     /// Print the manual page, or write one for every command
+    #[command(after_help = "Examples:
+  ringfence man | man -l -
+  ringfence man --dir ~/.local/share/man/man1")]
     Man {
         /// Write a page for each command into this directory.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -93,4 +93,9 @@ fn a_manual_page_for_every_command() {
     assert!(run.contains("allow\\-host"), "{run}");
     assert!(world.run(&["man"]).out.starts_with(".ie"));
     assert_eq!(world.run(&["man", "--dir", "/nonexistent"]).code, Some(125));
+    // Examples are lines, not prose.
+    let page = std::fs::read_to_string(pages.join("ringfence-run.1")).unwrap();
+    let (_, examples) = page.split_once(".SH EXAMPLES\n.nf\n").unwrap();
+    let first = examples.lines().next().unwrap();
+    assert_eq!(first, r"ringfence run \-\- cargo test");
 }
