@@ -35,6 +35,7 @@ fuzz_target!(|text: &str| {
         kind: if text.len() % 2 == 0 { Kind::Tool } else { Kind::Terminal },
         os: Os::Linux,
         home: AbsPath::parse("/home/u").ok(),
+        account_home: None,
         project: AbsPath::root().below("home/u/p"),
         own: Vec::new(),
         sockets: vec![("ssh-agent", "/run/agent.sock".into())],

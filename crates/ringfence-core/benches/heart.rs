@@ -63,6 +63,7 @@ fn place() -> Place {
         kind: Kind::Tool,
         os: Os::Linux,
         home: Some(AbsPath::root().below("home/u")),
+        account_home: None,
         project: AbsPath::root().below("home/u/p"),
         own: Vec::new(),
         sockets: Vec::new(),

@@ -30,6 +30,9 @@
 
 #[cfg(unix)]
 #[doc(hidden)]
+pub mod account;
+#[cfg(unix)]
+#[doc(hidden)]
 pub mod approve;
 #[cfg(all(unix, feature = "tokio"))]
 mod asynchronous;

@@ -1,8 +1,8 @@
 //! Where a command is called from: home, project, directories of ringfence's own, sockets.
 //!
 //! Everything the process can say about itself is gathered once, in [`Surroundings`], and is data
-//! from then on. Nothing here is created, and nothing is opened for reading: paths are only
-//! looked at, through [`Lookout`].
+//! from then on. Nothing here is created, and nothing but the user database is opened for reading:
+//! paths are only looked at, through [`Lookout`].
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,6 +13,7 @@ use ringfence_core::policy::{Found, Place, Seen, lists};
 use ringfence_core::settings::{Kind, Os};
 use ringfence_core::text::printable_path;
 
+use crate::account::Account;
 use crate::git::{self, Search};
 
 pub use crate::lookout::Lookout;
@@ -49,6 +50,11 @@ pub const PROJECT_MARKERS: &[&str] = &[
     "meson.build",
     "flake.nix",
 ];
+
+/// Where settings lie in a home.
+const USUAL_CONFIG: &str = ".config";
+/// Where programs keep in a home what they remember.
+const USUAL_STATE: &str = ".local/state";
 
 /// Why nobody can say where a command would run.
 ///
@@ -121,8 +127,11 @@ pub enum Project<'a> {
 pub struct Surroundings {
     /// The current directory.
     pub current: AbsPath,
-    /// The caller's home, canonical; `None` if there is none.
+    /// The caller's home, canonical: what `HOME` says, else the user database; `None` if neither
+    /// names a directory.
     pub home: Option<AbsPath>,
+    /// What the user database says, if that is another directory.
+    account_home: Option<AbsPath>,
     /// Where ringfence's own settings are.
     pub config: Option<PathBuf>,
     /// Where ringfence keeps what it remembers.
@@ -182,23 +191,39 @@ impl Surroundings {
             let value = std::env::var_os(name)?;
             (!value.is_empty()).then_some((*name, value))
         });
-        Self::new(&current, Variables(set.collect()), lookout)
+        let account = Account::of_process();
+        Self::new(&current, Variables(set.collect()), &account, lookout)
     }
 
-    fn new(current: &Path, variables: Variables, lookout: &Lookout) -> Result<Self, PlaceError> {
+    fn new(
+        current: &Path,
+        variables: Variables,
+        account: &Account,
+        lookout: &Lookout,
+    ) -> Result<Self, PlaceError> {
         let current = AbsPath::parse(current).map_err(|error| PlaceError::CurrentDirectory {
             source: io::Error::new(io::ErrorKind::InvalidData, error),
         })?;
+        // A home that is not a directory holds nothing: builders set such ones.
+        let directory = |path: &Path| match lookout.look(path) {
+            Seen::At(path, Found::Directory) => Some(path),
+            Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
+        };
         let home = match variables.named("HOME") {
             None => None,
             Some(home) if !Path::new(home).is_absolute() => {
                 return Err(PlaceError::Home { home: home.into() });
             }
-            // A home that is not a directory holds nothing: builders set such ones.
-            Some(home) => match lookout.look(Path::new(home)) {
-                Seen::At(home, Found::Directory) => Some(home),
-                Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
-            },
+            Some(home) => directory(Path::new(home)),
+        };
+        // Whoever takes the variable away, or sets it to something else, moves no keys with it.
+        let of_account = account.home.as_deref().and_then(directory);
+        let (home, account_home) = match home {
+            None => (of_account, None),
+            Some(home) => {
+                let other = of_account.filter(|other| *other != home);
+                (Some(home), other)
+            }
         };
         let own = |variable: &str, default: &str| {
             let base = variables.directory(variable).map(Path::to_owned);
@@ -207,12 +232,13 @@ impl Surroundings {
         };
         Ok(Self {
             current,
-            config: own("XDG_CONFIG_HOME", ".config"),
-            state: own("XDG_STATE_HOME", ".local/state"),
+            config: own("XDG_CONFIG_HOME", USUAL_CONFIG),
+            state: own("XDG_STATE_HOME", USUAL_STATE),
             runtime: variables
                 .directory("XDG_RUNTIME_DIR")
                 .map(|base| base.join("ringfence")),
             home,
+            account_home,
             variables,
         })
     }
@@ -262,6 +288,7 @@ impl Surroundings {
             kind,
             os: OS,
             home: self.home.clone(),
+            account_home: self.account_home.clone(),
             project,
             own: self.own(lookout),
             sockets: self.sockets(),
@@ -285,14 +312,34 @@ impl Surroundings {
         }
     }
 
-    /// Directories of ringfence's own, by their canonical names if they exist.
+    /// Every home of the caller's.
+    fn homes(&self) -> impl Iterator<Item = &AbsPath> {
+        self.home.iter().chain(&self.account_home)
+    }
+
+    /// Directories of ringfence's own, by their canonical names if they exist: those that are used
+    /// now, and those that are without a variable.
     fn own(&self, lookout: &Lookout) -> Vec<AbsPath> {
-        let own = self.config.iter().chain(&self.state).chain(&self.runtime);
-        own.filter_map(|path| match lookout.look(path) {
-            Seen::At(path, _) => Some(path),
-            Seen::Absent | Seen::Unreadable(_) => AbsPath::lexical(path).ok(),
-        })
-        .collect()
+        let used = [&self.config, &self.state, &self.runtime];
+        let used = used.into_iter().flatten().cloned();
+        let usual = self.homes().flat_map(|home| {
+            let bases = [USUAL_CONFIG, USUAL_STATE];
+            bases.map(|base| home.as_path().join(base).join("ringfence"))
+        });
+        let mut own = Vec::new();
+        for path in used.chain(usual) {
+            let path = match lookout.look(&path) {
+                Seen::At(path, _) => path,
+                Seen::Absent | Seen::Unreadable(_) => match AbsPath::lexical(path) {
+                    Ok(path) => path,
+                    Err(_) => continue,
+                },
+            };
+            if !own.contains(&path) {
+                own.push(path);
+            }
+        }
+        own
     }
 
     fn named_project(&self, path: &Path, lookout: &Lookout) -> Result<AbsPath, PlaceError> {
@@ -328,12 +375,9 @@ impl Surroundings {
         Ok(self.current.clone())
     }
 
-    /// The root, the home and whatever holds the home: never a project unless somebody says so.
+    /// The root, a home and whatever holds one: never a project unless somebody says so.
     fn is_too_wide(&self, directory: &AbsPath) -> bool {
-        let holds_home = self
-            .home
-            .as_ref()
-            .is_some_and(|home| directory.covers(home));
+        let holds_home = self.homes().any(|home| directory.covers(home));
         holds_home || *directory == AbsPath::root()
     }
 
@@ -387,56 +431,5 @@ impl Surroundings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn surroundings(variables: &[(&'static str, &str)], lookout: &Lookout) -> Surroundings {
-        let variables = variables
-            .iter()
-            .map(|(name, value)| (*name, OsString::from(value)));
-        Surroundings::new(Path::new("/"), Variables(variables.collect()), lookout).unwrap()
-    }
-
-    #[test]
-    fn sockets_are_where_variables_say() {
-        let lookout = Lookout::new();
-        let found = surroundings(
-            &[
-                (
-                    "DBUS_SESSION_BUS_ADDRESS",
-                    "unix:path=/run/user/1/bus,guid=0",
-                ),
-                ("DISPLAY", ":1.0"),
-                ("SSH_AUTH_SOCK", "/agent"),
-                ("WAYLAND_DISPLAY", "wayland-7"),
-                ("XDG_RUNTIME_DIR", "/run/user/1"),
-            ],
-            &lookout,
-        )
-        .sockets();
-        let expected = [
-            ("docker", "/run/docker.sock"),
-            ("gpg-agent", "/run/user/1/gnupg/S.gpg-agent"),
-            ("podman", "/run/user/1/podman/podman.sock"),
-            ("session-bus", "/run/user/1/bus"),
-            ("ssh-agent", "/agent"),
-            ("wayland", "/run/user/1/wayland-7"),
-            ("x11", "/tmp/.X11-unix/X1"),
-        ];
-        assert_eq!(
-            found,
-            expected.map(|(name, path)| (name, PathBuf::from(path)))
-        );
-        // Over the network, or nonsense: no socket of this host.
-        let none = surroundings(
-            &[
-                ("DISPLAY", ":../x"),
-                ("SSH_AUTH_SOCK", "relative"),
-                ("DOCKER_HOST", "unix://relative"),
-            ],
-            &lookout,
-        )
-        .sockets();
-        assert_eq!(none, [("podman", PathBuf::from("/run/podman/podman.sock"))]);
-    }
-}
+#[path = "place_tests.rs"]
+mod tests;

@@ -1,8 +1,9 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::stage::{PLAIN, Stage};
 use crate::world::{Ran, World};
 
 fn from(world: &World, directory: &Path, arguments: &[&str]) -> Ran {
@@ -157,22 +158,80 @@ fn xdg_directories_are_honoured_and_hidden() {
 }
 
 #[test]
-fn without_a_home_there_are_no_user_settings_and_a_relative_one_is_refused() {
+fn a_relative_home_is_refused() {
     let world = World::new();
-    let with_home = |home: Option<&str>| {
-        let mut command = world.command();
-        command.env_remove("HOME").args(["settings", "path"]);
-        if let Some(home) = home {
-            command.env("HOME", home);
-        }
-        world.ran(&command.output().unwrap())
-    };
+    let mut command = world.command();
+    command.env("HOME", "relative").args(["settings", "path"]);
+    assert_eq!(command.status().unwrap().code(), Some(2));
+}
 
-    assert_eq!(with_home(Some("relative")).code, Some(2));
+/// The home that the user database has for whoever runs the tests, if that is a directory.
+fn account_home() -> Option<PathBuf> {
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap();
+    let own = rustix::process::getuid().as_raw().to_string();
+    let mut accounts = accounts.lines().map(|line| line.split(':'));
+    let account = accounts.find(|account| account.clone().nth(2) == Some(&own))?;
+    let home = std::fs::canonicalize(account.clone().nth(5)?).ok()?;
+    home.is_dir().then_some(home)
+}
+
+/// Taking the variable away, or setting it to another place, makes nobody's home a project and shows
+/// none of its keys.
+#[test]
+fn the_accounts_home_is_guarded_whatever_the_variable_says() {
+    let world = World::new();
+    let ask = |home: Option<&Path>, directory: &Path, arguments: &[&str]| {
+        let mut command = world.command();
+        command.env_remove("HOME").current_dir(directory);
+        command.envs(home.map(|home| ("HOME", home)));
+        world.ran(&command.args(arguments).output().unwrap())
+    };
+    let Some(account) = account_home() else {
+        // Nobody's account: then that is said.
+        let ran = ask(None, &world.project(), &["settings", "show"]);
+        assert!(ran.out.contains("no home is known"), "{}", ran.golden());
+        return;
+    };
+    let own = world.home();
+    for home in [None, Some(Path::new("/nonexistent")), Some(&own)] {
+        let refused = ask(home, &account, &["run", "--dry-run", "--", "true"]);
+        assert_eq!(refused.code, Some(2), "{home:?}: {}", refused.golden());
+        assert!(refused.errors.contains("--project PATH"), "{home:?}");
+        for secret in [".ssh", ".config/ringfence", ".local/state/ringfence"] {
+            // By the list of secrets: `agent` hides every home that is not `HOME`.
+            let arguments = ["explain", "--preset", "strict", "--project", ".", secret];
+            let hidden = ask(home, &account, &arguments);
+            assert!(
+                hidden.out.contains("hidden: built-in secrets list"),
+                "{home:?} {secret}: {}",
+                hidden.golden()
+            );
+        }
+    }
+    let settings = account.join(".config/ringfence/settings.json");
+    let found = ask(None, &world.project(), &["settings", "path"]);
+    assert!(
+        found.out.contains(settings.to_str().unwrap()),
+        "{}",
+        found.out
+    );
+}
+
+/// Only root can be somebody without an account.
+#[test]
+fn without_any_home_a_session_says_what_is_not_read() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let stage = Stage::new(Some(PLAIN));
     for home in [None, Some(""), Some("/nonexistent"), Some("/dev/null")] {
-        let ran = with_home(home);
+        let mut command = stage.command(&["run", "--", "true"]);
+        command.env_remove("HOME");
+        command.envs(home.map(|home| ("HOME", home)));
+        let ran = stage.world.ran(&command.output().unwrap());
+
         assert_eq!(ran.code, Some(0), "{home:?}: {}", ran.errors);
-        assert!(!ran.out.contains("user"), "{home:?}: {}", ran.out);
+        assert!(ran.errors.contains("settings are not read"), "{home:?}");
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::world::{Ran, World};
 
 /// A uid that owns nothing on any machine.
-const PLAIN: u32 = 54_321;
+pub(crate) const PLAIN: u32 = 54_321;
 /// Longer than anything here takes, on a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -100,6 +100,8 @@ pub enum Note {
     Disabled,
     /// Something on a drive of Windows may be written.
     Drive(AbsPath),
+    /// Nobody knows where the caller's home is.
+    Homeless,
     /// `apply_to` leaves this kind out: nothing is restricted, only tracked.
     KindNotCovered(Kind),
 }
@@ -113,6 +115,9 @@ impl std::fmt::Display for Note {
             Self::Drive(path) => write!(
                 f,
                 "{path} is on a drive of Windows, which does not tell capital letters from small ones: protected and hidden names in it have other spellings that no rule holds"
+            ),
+            Self::Homeless => f.write_str(
+                "no home is known, neither by HOME nor by the user database: unless XDG_CONFIG_HOME says where they are, the user's settings are not read, and unless XDG_STATE_HOME does, there is no audit trail",
             ),
             Self::KindNotCovered(kind) => write!(
                 f,

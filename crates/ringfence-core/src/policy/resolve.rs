@@ -32,6 +32,9 @@ pub struct Place {
     pub os: Os,
     /// The caller's home, canonical.
     pub home: Option<AbsPath>,
+    /// The home that the user database has for the caller, canonical, if it is another one: `HOME`
+    /// can be set to anything, and the keys are still there.
+    pub account_home: Option<AbsPath>,
     /// The project's root, canonical.
     pub project: AbsPath,
     /// Directories of ringfence's own: settings and state.
@@ -110,6 +113,9 @@ fn build(
     look: &dyn Fn(&Path) -> Seen,
 ) -> Result<Policy, Vec<Complaint>> {
     let mut notes = Vec::new();
+    if place.home.is_none() {
+        notes.push(Note::Homeless);
+    }
     let preset = preset(settings, place, &mut notes);
     let tmp = tmp(settings, &preset);
     let mut builder = Builder {

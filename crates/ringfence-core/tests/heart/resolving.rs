@@ -2,7 +2,7 @@
 
 use ringfence_core::origin::{BuiltIn, Layer, Origin};
 use ringfence_core::plan::{EngineChoice, HostFacts, compile};
-use ringfence_core::policy::{Access, Content, Policy};
+use ringfence_core::policy::{Access, Content, Note, Place, Policy, resolve};
 use ringfence_core::settings::{GitLevel, Kind, Preset, Settings, Tmp};
 
 use crate::world::{World, path};
@@ -106,6 +106,34 @@ fn homes_behind_links_are_the_same_homes() {
     assert_eq!(access(&policy, "/var/home/u/notes"), Access::Execute);
     assert_eq!(access(&policy, "/var/home/u/.ssh/id"), Access::None);
     assert_eq!(access(&policy, "/var/home/other/x"), Access::None);
+}
+
+/// A variable moves no keys.
+#[test]
+fn secrets_of_the_account_are_hidden_whatever_the_home_is() {
+    let mut world = World::linux().directory("/other");
+    world.home = "/other";
+    world.project = "/home/u";
+    assert_eq!(access(&world.tool("{}"), "/home/u/.ssh/id"), Access::Write);
+
+    world.account_home = Some("/home/u");
+    for preset in ["agent", "strict", "terminal"] {
+        let policy = world.tool(&format!("{{ \"preset\": \"{preset}\" }}"));
+        assert_eq!(access(&policy, "/home/u/.ssh/id"), Access::None, "{preset}");
+        assert_eq!(access(&policy, "/home/u/p/x"), Access::Write, "{preset}");
+    }
+}
+
+#[test]
+fn without_a_home_a_policy_says_so() {
+    let world = World::linux();
+    let place = Place {
+        home: None,
+        ..world.place(Kind::Tool)
+    };
+    let policy = resolve(&Settings::new(), &place, &|path| world.look(path)).unwrap();
+    assert_eq!(policy.notes(), [Note::Homeless]);
+    assert!(world.tool("{}").notes().is_empty());
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(crate) struct World {
     nodes: BTreeMap<PathBuf, Node>,
     unreadable: BTreeSet<PathBuf>,
     pub(crate) home: &'static str,
+    pub(crate) account_home: Option<&'static str>,
     pub(crate) project: &'static str,
     pub(crate) os: Os,
 }
@@ -36,6 +37,7 @@ impl World {
             nodes: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             home: "/home/u",
+            account_home: None,
             project: "/home/u/p",
             os: Os::Linux,
         };
@@ -97,6 +99,7 @@ impl World {
             nodes: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             home: "/Users/u",
+            account_home: None,
             project: "/Users/u/p",
             os: Os::Macos,
         };
@@ -236,6 +239,7 @@ impl World {
             kind,
             os: self.os,
             home: Some(path(self.home)),
+            account_home: self.account_home.map(path),
             project: path(self.project),
             own: vec![path(self.home).below(".config/ringfence")],
             sockets: vec![("ssh-agent", PathBuf::from("/run/agent.sock"))],

@@ -176,6 +176,7 @@ mod linux {
             kind: Kind::Tool,
             os: Os::Linux,
             home: Some(home),
+            account_home: None,
             project: AbsPath::parse(setup.project_path()).unwrap(),
             own: Vec::new(),
             sockets: Vec::new(),

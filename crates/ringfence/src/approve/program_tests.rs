@@ -23,6 +23,7 @@ fn policy() -> Policy {
         kind: Kind::Tool,
         os: crate::place::OS,
         home: None,
+        account_home: None,
         project: AbsPath::root(),
         own: Vec::new(),
         sockets: Vec::new(),

@@ -242,6 +242,7 @@ fn imagined(preset: Preset, kind: Kind, facts: &HostFacts) -> Option<Policy> {
         os: facts.os,
         project: home.below("project"),
         home: Some(home),
+        account_home: None,
         own: Vec::new(),
         sockets: Vec::<(&'static str, PathBuf)>::new(),
         toolchains: Vec::new(),

@@ -79,6 +79,7 @@ impl World {
             kind: Kind::Tool,
             os: Os::Linux,
             home: None,
+            account_home: None,
             project: AbsPath::parse(&self.project).unwrap(),
             own: Vec::new(),
             sockets: Vec::new(),

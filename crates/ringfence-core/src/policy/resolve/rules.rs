@@ -114,23 +114,20 @@ impl Builder<'_> {
         }
     }
 
-    /// A rule from a built-in list; `~/` is the home.
+    /// A rule from a built-in list; `~/` is the home, and what is secret is so in either home.
     pub(super) fn listed(&mut self, text: &str, access: Access, list: BuiltIn) {
-        let below_home;
-        let path = match (text.strip_prefix("~/"), &self.place.home) {
-            (None, _) => Path::new(text),
-            (Some(rest), Some(home)) => {
-                below_home = home.below(rest);
-                below_home.as_path()
-            }
-            (Some(_), None) => return,
-        };
-        let on_absent = if list == BuiltIn::Secrets {
-            OnAbsent::Hide
+        let (on_absent, other) = if list == BuiltIn::Secrets {
+            (OnAbsent::Hide, self.place.account_home.as_ref())
         } else {
-            OnAbsent::Skip
+            (OnAbsent::Skip, None)
         };
-        self.rule(path, access, Origin::BuiltIn(list), on_absent);
+        let Some(rest) = text.strip_prefix("~/") else {
+            return self.rule(Path::new(text), access, Origin::BuiltIn(list), on_absent);
+        };
+        for home in self.place.home.as_ref().into_iter().chain(other) {
+            let path = home.below(rest);
+            self.rule(path.as_path(), access, Origin::BuiltIn(list), on_absent);
+        }
     }
 
     pub(super) fn files(&mut self, preset: &Located<Preset>, git: GitLevel) -> FileRules {
