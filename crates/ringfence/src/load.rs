@@ -19,6 +19,7 @@ use ringfence_core::request::Scope;
 use ringfence_core::settings::{
     Base, Keys, LARGEST_FILE, ProjectTrust, SettingPath, Settings, SettingsFile, has_errors,
 };
+use ringfence_core::text::printable_path;
 use ringfence_shell::Rules;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -45,6 +46,12 @@ pub enum FileError {
     /// The project's file, or its directory, is a link, and could lead out of the project.
     #[error("a project's settings must be a real file in a real directory, not a link")]
     Link,
+    /// A link to it, or to a directory on the way, leads nowhere.
+    #[error("{} is a link that leads nowhere", printable_path(.link))]
+    Nowhere {
+        /// The link.
+        link: PathBuf,
+    },
     /// The kernel refused.
     #[error("{}", words(.source))]
     Read {
@@ -454,7 +461,7 @@ fn not_a_path(entry: &Path, origin: Origin) -> Complaint {
     let message = if entry.as_os_str().is_empty() {
         "an entry is empty".to_owned()
     } else {
-        let shown = ringfence_core::text::printable_path(entry);
+        let shown = printable_path(entry);
         format!("`{shown}` is not an absolute path")
     };
     Complaint {
@@ -470,9 +477,32 @@ pub(crate) fn read_user(path: &Path) -> Result<Option<String>, FileError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Ok(descriptor) => read_text(descriptor.into()).map(Some),
-        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOENT) => is_missing(path).map(|()| None),
         Err(error) => Err(refused(error)),
     }
+}
+
+/// Makes sure that a file which could not be found is not there. One whose link leads nowhere is
+/// there: a disk is not mounted, or somebody moved it, and its rules must not be lost for that.
+fn is_missing(path: &Path) -> Result<(), FileError> {
+    for part in path.ancestors() {
+        match rustix::fs::stat(part) {
+            // It was made this very moment.
+            Ok(_) if part == path => return Err(refused(Errno::NOENT)),
+            Ok(_) => return Ok(()),
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(refused(error)),
+        }
+        match rustix::fs::lstat(part) {
+            Ok(_) => {
+                let link = part.to_owned();
+                return Err(FileError::Nowhere { link });
+            }
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(refused(error)),
+        }
+    }
+    Ok(())
 }
 
 /// The project's file may not be a link: it is somebody else's, and what it led to would be

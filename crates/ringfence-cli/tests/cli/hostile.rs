@@ -126,6 +126,47 @@ fn files_that_are_no_files_are_refused_and_never_waited_for() {
     assert!(refused("a large file").contains("larger than 1 MiB"));
 }
 
+/// Whoever keeps the settings elsewhere, and that is not there, has rules that nobody knows.
+#[test]
+fn a_link_that_leads_nowhere_is_no_missing_file() {
+    let world = World::new();
+    let settings = world.user_settings("{}");
+    let elsewhere = world.root().join("elsewhere");
+    let directory = settings.parent().unwrap().to_owned();
+    let refused = |link: &str| {
+        for arguments in [
+            &["run", "--", "true"][..],
+            &["check", "-c", "ls"],
+            &["grants", "add", "--host", "a.org"],
+        ] {
+            let ran = world.run(arguments);
+            assert!(
+                matches!(ran.code, Some(2 | 125)),
+                "{arguments:?}: {}",
+                ran.golden()
+            );
+            let said = format!("{link} is a link that leads nowhere");
+            assert!(ran.errors.contains("settings.json"), "{}", ran.errors);
+            assert!(ran.errors.contains(&said), "{}", ran.errors);
+        }
+    };
+
+    std::fs::remove_file(&settings).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("settings.json"), &settings).unwrap();
+    refused("[HOME]/.config/ringfence/settings.json");
+    assert!(settings.is_symlink(), "a grant must not replace it");
+
+    std::fs::remove_dir_all(&directory).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &directory).unwrap();
+    refused("[HOME]/.config/ringfence");
+
+    // A directory without the file holds no settings, wherever it is.
+    std::fs::create_dir(&elsewhere).unwrap();
+    assert_eq!(world.run(&["check", "-c", "ls"]).code, Some(0));
+    std::fs::write(elsewhere.join("settings.json"), "{ mistake").unwrap();
+    assert_eq!(world.run(&["check", "-c", "ls"]).code, Some(2));
+}
+
 #[test]
 fn a_projects_settings_cannot_be_a_link() {
     let world = World::new();
