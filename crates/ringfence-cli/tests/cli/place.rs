@@ -251,7 +251,12 @@ fn a_protected_name_below_a_link_is_protected_where_the_link_leads() {
 fn a_plain_user_gets_the_same_answers() {
     let world = World::public();
     let program = world.root().join("ringfence");
-    std::fs::copy(env!("CARGO_BIN_EXE_ringfence"), &program).unwrap();
+    // By another process: one that forks while we write would keep it from being run.
+    let copied = std::process::Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_ringfence"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     world.user_settings("{ \"git\": \"read\" }");
     let arguments = ["explain", "../.ssh/id_ed25519", "src/main.rs", ".git"];
     let run = |command: &mut std::process::Command| {
