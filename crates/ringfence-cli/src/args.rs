@@ -562,6 +562,12 @@ pub(crate) fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> 
         .try_map(|word| W::from_word(&word).ok_or("not one of the words above"))
 }
 
+/// `hidden` is not offered: it is nothing that anybody could be given.
+pub(crate) fn granted_git() -> impl TypedValueParser<Value = GitLevel> {
+    PossibleValuesParser::new(["read", "write", "full"])
+        .try_map(|word| GitLevel::from_word(&word).ok_or("not a git level"))
+}
+
 /// `hosts` is not offered: naming a host says it.
 fn net() -> impl TypedValueParser<Value = NetworkMode> {
     PossibleValuesParser::new(["none", "all"])

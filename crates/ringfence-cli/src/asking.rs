@@ -61,7 +61,7 @@ pub(crate) struct WantedFlags {
     #[arg(long)]
     pub(crate) request_all_hosts: bool,
     /// Ask to use git metadata.
-    #[arg(long, value_name = "LEVEL", value_parser = crate::args::word::<GitLevel>())]
+    #[arg(long, value_name = "LEVEL", value_parser = crate::args::granted_git())]
     pub(crate) request_git: Option<GitLevel>,
     /// Ask to write a path.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -112,7 +112,7 @@ pub(crate) struct GrantChange {
     #[arg(long, group = "what")]
     pub(crate) all_hosts: bool,
     /// To use git metadata.
-    #[arg(long, value_name = "LEVEL", group = "what", value_parser = crate::args::word::<GitLevel>())]
+    #[arg(long, value_name = "LEVEL", group = "what", value_parser = crate::args::granted_git())]
     pub(crate) git: Option<GitLevel>,
     /// To write a path.
     #[arg(long, value_name = "PATH", group = "what", value_hint = ValueHint::AnyPath)]

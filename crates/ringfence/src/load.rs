@@ -342,7 +342,7 @@ impl Loaded {
         if self.is_unsound() || !self.variables.is_empty() {
             return Err(self.mistakes());
         }
-        let reach = Reach::of(git_level(&self.settings, place));
+        let reach = Reach::of(git_level(&self.settings, place.kind));
         let search = self.search.clone().unwrap_or_else(|| Search {
             home: place.home.clone(),
             ..Search::new(place.project.clone())

@@ -106,7 +106,8 @@ fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
         {
             push(Permission::Unsandboxed, &answer.origin);
         }
-        if let Some(level) = keys.git.written() {
+        let level = keys.git.written();
+        if let Some(level) = level.filter(|level| level.value != GitLevel::Hidden) {
             push(Permission::Git(level.value), &level.origin);
         }
     }

@@ -169,6 +169,27 @@ fn a_yes_for_always_is_written_to_the_settings_and_asked_no_more() {
 }
 
 #[test]
+fn hiding_git_is_nothing_that_can_be_granted_or_asked_for() {
+    let world = World::new();
+    let settings = world.user_settings("{ \"git\": \"full\" }");
+    for arguments in [
+        &["grants", "add", "--git", "hidden"][..],
+        &["grants", "revoke", "--git", "hidden"],
+        &["run", "--request-git", "hidden", "--", "true"],
+    ] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.golden());
+    }
+    assert_eq!(world.run(&["grants", "add", "--git", "read"]).code, Some(0));
+    let now = fs::read_to_string(settings).unwrap();
+    assert_eq!(now, "{ \"git\": \"full\" }");
+
+    world.user_settings("{ \"git\": \"hidden\" }");
+    let listed = world.run(&["grants", "list"]);
+    assert_eq!(listed.out, "nothing is granted\n");
+}
+
+#[test]
 fn no_is_no_and_a_thread_remembers_it() {
     let world = World::new();
     let cmd = answering(&world, "deny-thread");

@@ -116,7 +116,7 @@ fn build(
     if place.home.is_none() {
         notes.push(Note::Homeless);
     }
-    let preset = preset(settings, place, &mut notes);
+    let preset = preset(settings, place.kind, &mut notes);
     let tmp = tmp(settings, &preset);
     let mut builder = Builder {
         settings,
@@ -131,7 +131,7 @@ fn build(
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
-    let git = git(settings, place, preset.value);
+    let git = git(settings, place.kind, preset.value);
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
     if preset.value != Preset::Track {
@@ -184,7 +184,7 @@ fn strongest<T: Clone>(settings: &Settings, key: impl Fn(&Keys) -> &Key<T>) -> O
         .find_map(|keys| key(keys).written().cloned())
 }
 
-fn preset(settings: &Settings, place: &Place, notes: &mut Vec<Note>) -> Located<Preset> {
+fn preset(settings: &Settings, kind: Kind, notes: &mut Vec<Note>) -> Located<Preset> {
     let enabled = strongest(settings, |keys| &keys.terminal.sandbox.enabled);
     if let Some(enabled) = enabled.filter(|enabled| !enabled.value) {
         notes.push(Note::Disabled);
@@ -192,12 +192,12 @@ fn preset(settings: &Settings, place: &Place, notes: &mut Vec<Note>) -> Located<
     }
     let apply_to: Option<Located<ApplyTo>> =
         strongest(settings, |keys| &keys.terminal.sandbox.apply_to);
-    if let Some(apply_to) = apply_to.filter(|apply_to| !apply_to.value.includes(place.kind)) {
-        notes.push(Note::KindNotCovered(place.kind));
+    if let Some(apply_to) = apply_to.filter(|apply_to| !apply_to.value.includes(kind)) {
+        notes.push(Note::KindNotCovered(kind));
         return Located::new(Preset::Track, apply_to.origin);
     }
     strongest(settings, |keys| &keys.preset).unwrap_or_else(|| {
-        let preset = place.kind.default_preset();
+        let preset = kind.default_preset();
         Located::built_in(preset, BuiltIn::Preset(preset))
     })
 }
@@ -271,11 +271,11 @@ impl Builder<'_> {
 }
 
 /// How much git metadata may be used, with what was granted.
-fn git(settings: &Settings, place: &Place, preset: Preset) -> Located<GitLevel> {
-    grants::granted_git(settings, written_git(settings, place, preset))
+fn git(settings: &Settings, kind: Kind, preset: Preset) -> Located<GitLevel> {
+    grants::granted_git(settings, written_git(settings, kind, preset))
 }
 
-fn written_git(settings: &Settings, place: &Place, preset: Preset) -> Located<GitLevel> {
+fn written_git(settings: &Settings, kind: Kind, preset: Preset) -> Located<GitLevel> {
     if preset == Preset::Track {
         return Located::built_in(GitLevel::Full, BuiltIn::Preset(Preset::Track));
     }
@@ -285,7 +285,7 @@ fn written_git(settings: &Settings, place: &Place, preset: Preset) -> Located<Gi
     let seed = strongest(settings, |keys| {
         &keys.agent.sandbox_permissions.allow_git_access
     });
-    match (place.kind, seed) {
+    match (kind, seed) {
         (Kind::Tool, Some(seed)) if seed.value => Located::new(GitLevel::Write, seed.origin),
         _ => {
             let level = match preset {
@@ -299,10 +299,10 @@ fn written_git(settings: &Settings, place: &Place, preset: Preset) -> Located<Gi
 }
 
 /// The git level that settings lead to, so that whoever gathers facts knows how far to look.
-pub fn git_level(settings: &Settings, place: &Place) -> GitLevel {
+pub fn git_level(settings: &Settings, kind: Kind) -> GitLevel {
     let level = |settings: &Settings| {
-        let preset = preset(settings, place, &mut Vec::new());
-        git(settings, place, preset.value).value
+        let preset = preset(settings, kind, &mut Vec::new());
+        git(settings, kind, preset.value).value
     };
     if !settings.has_project() {
         return level(settings);

@@ -66,7 +66,7 @@ fn what_is_granted_holds_and_is_not_asked_again() {
 fn who_looks_for_repositories_knows_the_level_that_was_granted() {
     let world = World::linux();
     let settings = granted(&Settings::new(), &[Permission::Git(GitLevel::Write)]);
-    let level = git_level(&settings, &world.place(Kind::Tool));
+    let level = git_level(&settings, Kind::Tool);
     assert_eq!(level, GitLevel::Write);
     assert_eq!(resolve(&world, &settings).git().value, level);
 }

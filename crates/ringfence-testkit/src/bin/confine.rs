@@ -194,7 +194,7 @@ mod linux {
         let lookout = Lookout::new();
         let mut search = Search::new(place.project.clone());
         search.home.clone_from(&place.home);
-        let reach = Reach::of(git_level(&settings, &place));
+        let reach = Reach::of(git_level(&settings, place.kind));
         let place = Place {
             repositories: git::find(&search, reach, &lookout).unwrap_or_else(|error| {
                 eprintln!("confine: {error}");

@@ -8,11 +8,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::host::HostPattern;
-use ringfence_core::origin::{Layer, Source};
+use ringfence_core::origin::{Layer, Located, Source};
 use ringfence_core::path::AbsPath;
 use ringfence_core::permission::Permission;
+use ringfence_core::policy::git_level;
 use ringfence_core::settings::edit::{Change, EditError, edited, entries_of, is_written};
-use ringfence_core::settings::{Base, GitLevel, Os, SettingsFile, has_errors};
+use ringfence_core::settings::{
+    Base, GitLevel, Keys, Kind, Os, Settings, SettingsFile, has_errors,
+};
 use rustix::fs::Mode;
 
 use crate::load::{FileError, read_user};
@@ -95,7 +98,8 @@ impl Always {
         &self.file
     }
 
-    /// Writes grants. Narrower entries of the same list go.
+    /// Writes grants. Narrower entries of the same list go, and what is granted already stays as it
+    /// is written: a grant only ever adds.
     ///
     /// # Errors
     ///
@@ -189,6 +193,11 @@ impl Always {
     }
 
     fn check(&self, text: &str) -> Result<(), AlwaysError> {
+        self.keys(text).map(|_| ())
+    }
+
+    /// What the file says here.
+    fn keys(&self, text: &str) -> Result<Keys, AlwaysError> {
         let source = Source::new(Layer::User, &self.file, text);
         let base = Base {
             directory: self.file.parent().map(Path::to_owned).unwrap_or_default(),
@@ -196,12 +205,18 @@ impl Always {
             // Any place will do: nothing is looked up.
             project: Some(PathBuf::from("/")),
         };
-        let (_, problems) = SettingsFile::read(&source, &base);
+        let (file, problems) = SettingsFile::read(&source, &base);
         if has_errors(&problems) {
             let path = self.file.clone();
             return Err(AlwaysError::Unsound { path });
         }
-        Ok(())
+        Ok(file.on(self.os))
+    }
+
+    /// How much git metadata a tool may use by this file alone.
+    fn git_level(&self, text: &str) -> Result<GitLevel, AlwaysError> {
+        let settings = Settings::new().with(Layer::User, self.keys(text)?);
+        Ok(git_level(&settings, Kind::Tool))
     }
 
     fn granted(&self, text: &str, permission: &Permission) -> Result<String, AlwaysError> {
@@ -216,6 +231,7 @@ impl Always {
             Permission::AnyHost => edit(text, &ANY_HOST, Change::Set("true")),
             Permission::WriteAll => edit(text, &WRITE_ALL, Change::Set("true")),
             Permission::Unsandboxed => edit(text, &UNSANDBOXED, Change::Set("true")),
+            Permission::Git(level) if *level <= self.git_level(text)? => Ok(text.to_owned()),
             // The seed's key means one level, and ringfence's own key is stronger than it.
             Permission::Git(GitLevel::Write) if !is_written(text, &self.key(text, &GIT)) => {
                 edit(text, &GIT_ACCESS, Change::Set("true"))
@@ -262,6 +278,10 @@ impl Always {
             Permission::AnyHost => edit(text, &ANY_HOST, &Change::Unset),
             Permission::WriteAll => edit(text, &WRITE_ALL, &Change::Unset),
             Permission::Unsandboxed => edit(text, &UNSANDBOXED, &Change::Unset),
+            // Nothing was granted by it, and what a shell may do would be more without it.
+            Permission::Git(_) if self.keys(text)?.git.written().is_some_and(is_hidden) => {
+                edit(text, &GIT_ACCESS, &Change::Unset)
+            }
             Permission::Git(_) => {
                 let text = edit(text, &GIT_ACCESS, &Change::Unset)?;
                 edit(&text, &GIT, &Change::Unset)
@@ -288,6 +308,10 @@ impl Always {
         }
         key.to_vec()
     }
+}
+
+fn is_hidden(written: &Located<GitLevel>) -> bool {
+    written.value == GitLevel::Hidden
 }
 
 const GIT: [&str; 1] = ["git"];

@@ -237,6 +237,37 @@ fn a_key_of_ringfences_own_is_raised_where_it_stands() {
 }
 
 #[test]
+fn a_grant_never_lowers_the_level_of_git() {
+    use GitLevel::{Full, Hidden, Read, Write};
+    let access = "{ \"agent\": { \"sandbox_permissions\": { \"allow_git_access\": true } } }";
+    for (text, levels) in [
+        ("{ \"git\": \"full\" }", &[Hidden, Read, Write, Full][..]),
+        ("{ \"git\": \"write\" }", &[Hidden, Read, Write]),
+        (access, &[Hidden, Read, Write]),
+        // What a preset allows is allowed, too.
+        ("{ \"preset\": \"terminal\" }", &[Hidden, Read, Write, Full]),
+        ("{}", &[Hidden]),
+    ] {
+        let settings = settings(text);
+        for level in levels {
+            settings.always.grant(&[Permission::Git(*level)]).unwrap();
+            let now = fs::read_to_string(&settings.file).unwrap();
+            assert_eq!(now, text, "{level}");
+        }
+    }
+}
+
+/// In a shell there is more without the key than with it.
+#[test]
+fn what_hides_git_is_no_grant_to_be_taken_back() {
+    let text = "{ \"git\": \"hidden\" }";
+    let settings = settings(text);
+    let revoked = settings.always.revoke(&Permission::Git(GitLevel::Read));
+    assert!(!revoked.unwrap());
+    assert_eq!(fs::read_to_string(&settings.file).unwrap(), text);
+}
+
+#[test]
 fn links_and_modes_of_the_users_file_stay() {
     let settings = settings("{}\n");
     let real = settings.file.with_file_name("real.json");
