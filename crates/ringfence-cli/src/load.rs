@@ -74,7 +74,7 @@ impl Scene {
 }
 
 /// Says what is wrong.
-fn said(mistakes: &[Mistake<'_>]) -> Exit {
+pub(crate) fn said(mistakes: &[Mistake<'_>]) -> Exit {
     tell(&diagnostics::render(mistakes, Colour::of_errors()));
     Exit::Usage
 }

@@ -276,25 +276,16 @@ impl Loaded {
 
     /// Every mistake that was made before layers were put together.
     pub fn mistakes(&self) -> Vec<Mistake<'_>> {
-        let mut out = Vec::new();
-        for file in &self.files {
-            match &file.content {
-                Content::Missing => {}
-                Content::Unreadable(error) => {
-                    let path = file.path.as_path();
-                    out.push(Mistake::Unreadable { path, error });
-                }
-                Content::Read { source, problems } => {
-                    out.extend(
-                        problems
-                            .iter()
-                            .cloned()
-                            .map(|problem| Mistake::Written { source, problem }),
-                    );
-                }
-            }
-        }
+        let mut out = mistakes_of(self.files.iter());
         out.extend(self.variables.iter().cloned().map(Mistake::Elsewhere));
+        out
+    }
+
+    /// What keeps the user's own file from being read: nothing in it holds then.
+    pub fn users_mistakes(&self) -> Vec<Mistake<'_>> {
+        let files = self.files.iter().filter(|file| file.layer == Layer::User);
+        let mut out = mistakes_of(files);
+        out.retain(|mistake| mistake.severity() == Severity::Error);
         out
     }
 
@@ -416,6 +407,24 @@ impl Loaded {
         problem.help = complaint.help;
         Mistake::Written { source, problem }
     }
+}
+
+fn mistakes_of<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Mistake<'a>> {
+    let mut out = Vec::new();
+    for file in files {
+        match &file.content {
+            Content::Missing => {}
+            Content::Unreadable(error) => {
+                let path = file.path.as_path();
+                out.push(Mistake::Unreadable { path, error });
+            }
+            Content::Read { source, problems } => {
+                let problems = problems.iter().cloned();
+                out.extend(problems.map(|problem| Mistake::Written { source, problem }));
+            }
+        }
+    }
+    out
 }
 
 /// The JSON value that starts at an offset: a string, a word or number, or one bracket.

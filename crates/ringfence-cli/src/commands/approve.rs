@@ -483,18 +483,18 @@ pub(super) fn keep(
         Scope::Thread => thread.zip(threads(surroundings)).map(|(id, threads)| {
             threads
                 .grant(id, permissions)
-                .map_err(|error| with_causes(&error))
+                .map_err(|error| (with_causes(&error), None))
         }),
         Scope::Always => always(surroundings).map(|always| {
             always
                 .grant(permissions)
-                .map_err(|error| with_causes(&error))
+                .map_err(|error| (with_causes(&error), error.help()))
         }),
     };
     match kept {
         Some(Ok(())) => Ok(()),
-        Some(Err(why)) => {
-            complain(&format!("the answer could not be kept: {why}"), None);
+        Some(Err((why, help))) => {
+            complain(&format!("the answer could not be kept: {why}"), help);
             Err(Exit::Refused)
         }
         None => {

@@ -17,7 +17,7 @@ use crate::args::PlaceFlags;
 use crate::asking::{GrantChange, GrantsCommand};
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::{Purpose, Scene};
+use crate::load::{Purpose, Scene, said};
 use crate::output::{answer, answer_json, complain};
 use crate::print::verdict::shell_word;
 use crate::record::decided_alone;
@@ -133,7 +133,13 @@ fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
 }
 
 fn list(json: bool) -> Result<Exit, Exit> {
-    let rows = rows(&scene()?)?;
+    let scene = scene()?;
+    // Of a file with a mistake nobody can say what it grants.
+    let mistakes = scene.loaded.users_mistakes();
+    if !mistakes.is_empty() {
+        return Err(said(&mistakes));
+    }
+    let rows = rows(&scene)?;
     if json {
         return Ok(answer_json(&rows));
     }
@@ -174,14 +180,14 @@ fn add(change: &GrantChange) -> Result<Exit, Exit> {
     }
     let kept = if let Some(id) = &change.thread {
         let granted = threads(&scene)?.grant(id, &permissions);
-        granted.map_err(|error| with_causes(&error))
+        granted.map_err(|error| (with_causes(&error), None))
     } else {
         let always = always(&scene.surroundings).ok_or_else(homeless)?;
         let granted = always.grant(&permissions);
-        granted.map_err(|error| with_causes(&error))
+        granted.map_err(|error| (with_causes(&error), error.help()))
     };
-    kept.map_err(|why| {
-        complain(&why, None);
+    kept.map_err(|(why, help)| {
+        complain(&why, help);
         Exit::Refused
     })?;
     decided(&scene, Outcome::Granted, permissions, change);
@@ -204,11 +210,11 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
     for permission in permissions {
         let revoked = if let Some(id) = &change.thread {
             let revoked = threads(&scene)?.revoke(id, &permission);
-            revoked.map_err(|error| with_causes(&error))
+            revoked.map_err(|error| (with_causes(&error), None))
         } else {
             let always = always(&scene.surroundings).ok_or_else(homeless)?;
             let revoked = always.revoke(&permission);
-            revoked.map_err(|error| with_causes(&error))
+            revoked.map_err(|error| (with_causes(&error), error.help()))
         };
         match revoked {
             Ok(true) => {
@@ -219,8 +225,8 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
                 complain(&format!("this was not granted: {permission}"), None);
                 done = Exit::No;
             }
-            Err(why) => {
-                complain(&why, None);
+            Err((why, help)) => {
+                complain(&why, help);
                 return Err(Exit::Refused);
             }
         }

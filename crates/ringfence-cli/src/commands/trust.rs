@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ringfence::decision::Decision;
 use ringfence::grants::trust::Trust;
-use ringfence::load::{Content, Mistake};
+use ringfence::load::Content;
 use ringfence_core::origin::Layer;
 use ringfence_core::settings::{Kind, ProjectTrust};
 use ringfence_core::text::{printable, printable_path};
@@ -14,9 +14,8 @@ use crate::args::PlaceFlags;
 use crate::asking;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::{Purpose, Scene};
-use crate::output::{Colour, answer, complain, tell};
-use crate::print::diagnostics;
+use crate::load::{Purpose, Scene, said};
+use crate::output::{answer, complain};
 use crate::record::decided_alone;
 
 pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
@@ -111,11 +110,6 @@ fn widened(scene: &Scene) -> Result<Vec<String>, Exit> {
     Ok(ignored
         .map(|entry| format!("{} ({})", printable(&entry.what), entry.origin))
         .collect())
-}
-
-fn said(mistakes: &[Mistake<'_>]) -> Exit {
-    tell(&diagnostics::render(mistakes, Colour::of_errors()));
-    Exit::Usage
 }
 
 fn list(trust: &Trust) -> Result<Exit, Exit> {

@@ -190,6 +190,34 @@ fn hiding_git_is_nothing_that_can_be_granted_or_asked_for() {
 }
 
 #[test]
+fn settings_with_a_mistake_grant_nothing_that_could_be_listed() {
+    let world = World::new();
+    let text = "{ \"git\": \"full\", \"gti\": 1 }";
+    let settings = world.user_settings(text);
+    for arguments in [&["grants", "list"][..], &["grants", "list", "--json"]] {
+        let listed = world.run(arguments);
+        assert_eq!(listed.code, Some(2), "{}", listed.golden());
+        assert_eq!(listed.out, "");
+        assert!(listed.errors.contains("settings.json:1:"), "{listed:?}");
+        assert!(listed.errors.contains("gti"), "{listed:?}");
+    }
+    for verb in ["add", "revoke"] {
+        let changed = world.run(&["grants", verb, "--git", "full"]);
+        assert_eq!(changed.code, Some(125), "{}", changed.golden());
+        assert!(
+            changed.errors.contains("`ringfence settings check` shows"),
+            "{changed:?}"
+        );
+    }
+    assert_eq!(fs::read_to_string(settings).unwrap(), text);
+
+    // A project's own mistakes are nothing of the user's.
+    world.user_settings("{ \"git\": \"full\" }");
+    world.project_settings("{ mistake");
+    assert_eq!(world.run(&["grants", "list"]).code, Some(0));
+}
+
+#[test]
 fn no_is_no_and_a_thread_remembers_it() {
     let world = World::new();
     let cmd = answering(&world, "deny-thread");

@@ -70,6 +70,22 @@ pub enum AlwaysError {
     },
 }
 
+impl AlwaysError {
+    /// What would mend it, if that is known.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Read { .. } | Self::Unsound { .. } => {
+                Some("`ringfence settings check` shows what is wrong with it")
+            }
+            Self::Edit { .. }
+            | Self::Homeless
+            | Self::Never { .. }
+            | Self::NotText { .. }
+            | Self::Write { .. } => None,
+        }
+    }
+}
+
 /// The user's settings, for writing grants to.
 #[derive(Clone, Debug)]
 pub struct Always {
