@@ -84,15 +84,18 @@ pub(crate) fn said(mistakes: &[Mistake<'_>]) -> Exit {
 pub(crate) fn shell_rules(kind: Kind, directory: Option<&Path>) -> Result<Rules, Exit> {
     let lookout = Lookout::new();
     let flags = PlaceFlags::default();
-    let mut surroundings = Surroundings::of_process(&lookout).map_err(misplaced)?;
     // The agent says where; a place that is none leaves us where we are.
-    if let Some(Seen::At(directory, Found::Directory)) = directory
+    let (surroundings, place) = if let Some(Seen::At(directory, Found::Directory)) = directory
         .filter(|directory| directory.is_absolute())
         .map(|directory| lookout.look(directory))
     {
+        let mut surroundings = Surroundings::of_user(&lookout).map_err(misplaced)?;
         surroundings.current = directory;
-    }
-    let place = place(&surroundings, kind, Purpose::Answer, &flags, &lookout).map_err(misplaced)?;
+        let place = place(&surroundings, kind, Purpose::Answer, &flags, &lookout);
+        (surroundings, place.map_err(misplaced)?)
+    } else {
+        find(kind, Purpose::Anywhere, &flags, &lookout)?
+    };
     let loaded = Loaded::read(&surroundings, &place);
     loaded.shell_rules().map_err(|mistakes| said(&mistakes))
 }
@@ -102,6 +105,8 @@ pub(crate) fn shell_rules(kind: Kind, directory: Option<&Path>) -> Result<Rules,
 pub(crate) enum Purpose {
     /// To answer a question: where there is no project, it is answered for the current directory.
     Answer,
+    /// To tell or change what is the user's own: it is so without a current directory, too.
+    Anywhere,
     /// To start a command: never with a whole home writable that nobody named.
     Start,
 }
@@ -117,6 +122,17 @@ pub(crate) fn find(
         let place = place(&surroundings, kind, purpose, flags, lookout)?;
         Ok((surroundings, place))
     });
+    let found = match found {
+        Err(error @ PlaceError::CurrentDirectory { .. }) if purpose == Purpose::Anywhere => {
+            tell(&format!("note: {error}; this answers as it would in /\n"));
+            Surroundings::of_user(lookout).and_then(|surroundings| {
+                let root = Project::Named(Path::new("/"));
+                let place = surroundings.place(kind, root, lookout)?;
+                Ok((surroundings, place))
+            })
+        }
+        found => found,
+    };
     found.map_err(misplaced)
 }
 
@@ -132,7 +148,7 @@ fn place(
         None => Project::Nearest,
     };
     match surroundings.place(kind, project, lookout) {
-        Err(error @ PlaceError::TooWide { .. }) if purpose == Purpose::Answer => {
+        Err(error @ PlaceError::TooWide { .. }) if purpose != Purpose::Start => {
             tell(&format!(
                 "note: {error}; this answers as `--project .` would\n"
             ));
@@ -146,5 +162,9 @@ fn place(
 #[expect(clippy::needless_pass_by_value, reason = "the shape of `map_err`")]
 fn misplaced(error: PlaceError) -> Exit {
     complain(&error.to_string(), Some(error.help()));
-    Exit::Usage
+    match error {
+        // Nothing that was typed or written is wrong.
+        PlaceError::CurrentDirectory { .. } => Exit::Refused,
+        _ => Exit::Usage,
+    }
 }

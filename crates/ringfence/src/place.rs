@@ -187,12 +187,29 @@ impl Surroundings {
     pub fn of_process(lookout: &Lookout) -> Result<Self, PlaceError> {
         let current =
             std::env::current_dir().map_err(|source| PlaceError::CurrentDirectory { source })?;
+        Self::standing(&current, lookout)
+    }
+
+    /// The same for whoever asks what is the user's, wherever that is: if the current directory is
+    /// gone, he stands at the root.
+    ///
+    /// # Errors
+    ///
+    /// If `HOME` is not absolute.
+    pub fn of_user(lookout: &Lookout) -> Result<Self, PlaceError> {
+        match Self::of_process(lookout) {
+            Err(PlaceError::CurrentDirectory { .. }) => Self::standing(Path::new("/"), lookout),
+            found => found,
+        }
+    }
+
+    fn standing(current: &Path, lookout: &Lookout) -> Result<Self, PlaceError> {
         let set = VARIABLES.iter().filter_map(|name| {
             let value = std::env::var_os(name)?;
             (!value.is_empty()).then_some((*name, value))
         });
         let account = Account::of_process();
-        Self::new(&current, Variables(set.collect()), &account, lookout)
+        Self::new(current, Variables(set.collect()), &account, lookout)
     }
 
     fn new(

@@ -30,7 +30,7 @@ pub(super) fn run(command: &GrantsCommand) -> Result<Exit, Exit> {
     }
 }
 
-fn scene() -> Result<Scene, Exit> {
+fn scene(purpose: Purpose) -> Result<Scene, Exit> {
     let place = PlaceFlags::default();
     let flags = Flags {
         place: &place,
@@ -40,7 +40,16 @@ fn scene() -> Result<Scene, Exit> {
         limits: None,
         engine: None,
     };
-    Scene::set(Kind::Tool, Purpose::Answer, &flags)
+    Scene::set(Kind::Tool, purpose, &flags)
+}
+
+/// What a change needs: a path that is relative is so to the current directory.
+fn purpose(change: &GrantChange) -> Purpose {
+    if change.write.iter().all(|path| path.is_absolute()) {
+        Purpose::Anywhere
+    } else {
+        Purpose::Answer
+    }
 }
 
 /// One grant, as programs read it.
@@ -133,7 +142,7 @@ fn rows(scene: &Scene) -> Result<Vec<Row>, Exit> {
 }
 
 fn list(json: bool) -> Result<Exit, Exit> {
-    let scene = scene()?;
+    let scene = scene(Purpose::Anywhere)?;
     // Of a file with a mistake nobody can say what it grants.
     let mistakes = scene.loaded.users_mistakes();
     if !mistakes.is_empty() {
@@ -172,7 +181,7 @@ fn since(seconds: u64) -> String {
 }
 
 fn add(change: &GrantChange) -> Result<Exit, Exit> {
-    let scene = scene()?;
+    let scene = scene(purpose(change))?;
     let mut permissions = named(change);
     for path in &change.write {
         let path = existing(&scene.surroundings.current.as_path().join(path), &scene)?;
@@ -195,7 +204,7 @@ fn add(change: &GrantChange) -> Result<Exit, Exit> {
 }
 
 fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
-    let scene = scene()?;
+    let scene = scene(purpose(change))?;
     let mut permissions: Vec<Permission> = named(change).iter().cloned().collect();
     for path in &change.write {
         // It may be gone, or a link by now: the name that was granted is what counts.

@@ -18,7 +18,7 @@ use crate::output::{answer, answer_exactly, complain};
 const OFTEN: Duration = Duration::from_millis(200);
 
 pub(super) fn run(arguments: &Log) -> Result<Exit, Exit> {
-    let surroundings = Surroundings::of_process(&Lookout::new()).map_err(|error| {
+    let surroundings = Surroundings::of_user(&Lookout::new()).map_err(|error| {
         complain(&error.to_string(), Some(error.help()));
         Exit::Usage
     })?;

@@ -62,7 +62,7 @@ pub(super) fn run(command: &SessionsCommand) -> Result<Exit, Exit> {
 }
 
 fn open() -> Result<Option<Registry>, Exit> {
-    let surroundings = Surroundings::of_process(&Lookout::new()).map_err(|error| {
+    let surroundings = Surroundings::of_user(&Lookout::new()).map_err(|error| {
         complain(&error.to_string(), Some(error.help()));
         Exit::Usage
     })?;

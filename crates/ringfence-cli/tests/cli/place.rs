@@ -1,7 +1,9 @@
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use crate::stage::{PLAIN, Stage};
 use crate::world::{Ran, World};
@@ -162,7 +164,7 @@ fn a_relative_home_is_refused() {
     let world = World::new();
     let mut command = world.command();
     command.env("HOME", "relative").args(["settings", "path"]);
-    assert_eq!(command.status().unwrap().code(), Some(2));
+    assert_eq!(command.output().unwrap().status.code(), Some(2));
 }
 
 /// The home that the user database has for whoever runs the tests, if that is a directory.
@@ -215,6 +217,68 @@ fn the_accounts_home_is_guarded_whatever_the_variable_says() {
         "{}",
         found.out
     );
+}
+
+/// What is the user's own is so wherever he stands; only a command has to start somewhere.
+#[test]
+fn without_a_current_directory_only_places_are_missing() {
+    let world = World::new();
+    world.user_settings("{ \"git\": \"read\" }");
+    let ask = |arguments: &[&str], input: &str| {
+        let gone = world.root().join("gone");
+        std::fs::create_dir(&gone).unwrap();
+        let script = "rmdir \"$PWD\" && exec \"$0\" \"$@\"";
+        let mut command = std::process::Command::new("/bin/sh");
+        command
+            .args(["-c", script, env!("CARGO_BIN_EXE_ringfence")])
+            .args(arguments)
+            .env_clear()
+            .env("HOME", world.home())
+            .current_dir(&gone)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Not every command reads it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        world.ran(&child.wait_with_output().unwrap())
+    };
+    let question =
+        r#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+    let path = world.home();
+    let path = path.to_str().unwrap();
+    for arguments in [
+        &["sessions", "list"][..],
+        &["sessions", "clean"],
+        &["log"],
+        &["grants", "list"],
+        &["grants", "add", "--write", path],
+        &["check", "-c", "ls"],
+        &["hook", "claude-code"],
+    ] {
+        let ran = ask(arguments, question);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.golden());
+    }
+    let killed = ask(&["sessions", "kill", "nobody"], "");
+    assert_eq!(killed.code, Some(1), "{}", killed.golden());
+    assert!(ask(&["grants", "list"], "").out.contains("git metadata"));
+    let doctor = ask(&["doctor"], "");
+    assert!(!doctor.out.contains("current directory"), "{}", doctor.out);
+
+    for arguments in [
+        &["run", "--", "true"][..],
+        &["run", "--project", path, "--", "true"],
+        &["grants", "add", "--write", "relative"],
+        &["settings", "show"],
+    ] {
+        let ran = ask(arguments, "");
+        assert_eq!(ran.code, Some(125), "{arguments:?}: {}", ran.golden());
+        assert!(
+            ran.errors.contains("the current directory cannot be found"),
+            "{arguments:?}: {}",
+            ran.errors
+        );
+    }
 }
 
 /// Only root can be somebody without an account.

@@ -75,7 +75,7 @@ fn launched(facts: &HostFacts) -> Option<Feature> {
 
 fn default_policy(project: &Path) -> Result<Policy, String> {
     let lookout = Lookout::new();
-    let surroundings = Surroundings::of_process(&lookout).map_err(|error| error.to_string())?;
+    let surroundings = Surroundings::of_user(&lookout).map_err(|error| error.to_string())?;
     let place = surroundings
         .place(Kind::Tool, Project::Named(project), &lookout)
         .map_err(|error| error.to_string())?;

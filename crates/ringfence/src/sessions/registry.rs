@@ -128,7 +128,7 @@ impl Registry {
     /// # }
     /// ```
     pub fn of_user() -> Result<Self, RegistryError> {
-        let found = Surroundings::of_process(&Lookout::new());
+        let found = Surroundings::of_user(&Lookout::new());
         let found = found.map_err(io::Error::other).and_then(|surroundings| {
             let nowhere = "the user has neither a runtime directory nor a home";
             surroundings

@@ -98,7 +98,7 @@ fn settings_file(arguments: &HookChange) -> Result<PathBuf, Exit> {
     {
         return followed(&Path::new(&directory).join(name));
     }
-    let surroundings = Surroundings::of_process(&Lookout::new());
+    let surroundings = Surroundings::of_user(&Lookout::new());
     let home = surroundings.ok().and_then(|surroundings| surroundings.home);
     let home = home.ok_or_else(|| no_file("there is no home directory to find the settings in"))?;
     followed(&home.as_path().join(usual))
