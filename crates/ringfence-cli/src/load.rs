@@ -148,7 +148,9 @@ fn place(
         None => Project::Nearest,
     };
     match surroundings.place(kind, project, lookout) {
-        Err(error @ PlaceError::TooWide { .. }) if purpose != Purpose::Start => {
+        Err(error @ (PlaceError::System { .. } | PlaceError::TooWide { .. }))
+            if purpose != Purpose::Start =>
+        {
             tell(&format!(
                 "note: {error}; this answers as `--project .` would\n"
             ));

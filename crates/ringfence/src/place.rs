@@ -51,6 +51,61 @@ pub const PROJECT_MARKERS: &[&str] = &[
     "flake.nix",
 ];
 
+/// Trees of the system: what lies in them is no project unless it has a marker, or somebody says so.
+const SYSTEM_TREES: &[&str] = match OS {
+    Os::Linux => &[
+        "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/proc",
+        "/run", "/sbin", "/snap", "/sys", "/usr", "/var",
+    ],
+    Os::Macos => &[
+        "/Applications",
+        "/Library",
+        "/System",
+        "/bin",
+        "/cores",
+        "/dev",
+        "/nix",
+        "/private/etc",
+        "/private/var",
+        "/sbin",
+        "/usr",
+    ],
+    Os::Windows => &[],
+};
+
+/// Directories of everybody's: none is a project, and anything below one may be.
+const SHARED: &[&str] = match OS {
+    Os::Linux => &[
+        "/dev/shm",
+        "/home",
+        "/media",
+        "/mnt",
+        "/opt",
+        "/run/media",
+        "/srv",
+        "/tmp",
+        "/usr/local/src",
+        "/usr/src",
+        // Where systems with an immutable root keep those above.
+        "/var/home",
+        "/var/mnt",
+        "/var/opt",
+        "/var/srv",
+        "/var/tmp",
+        "/var/www",
+    ],
+    Os::Macos => &[
+        "/Users",
+        "/Volumes",
+        "/opt",
+        "/private/tmp",
+        "/private/var/folders",
+        "/private/var/tmp",
+        "/usr/local/src",
+    ],
+    Os::Windows => &[],
+};
+
 /// Where settings lie in a home.
 const USUAL_CONFIG: &str = ".config";
 /// Where programs keep in a home what they remember.
@@ -91,6 +146,12 @@ pub enum PlaceError {
         /// What is wrong with it, as the end of a sentence.
         what: String,
     },
+    /// No project was found, and the current directory is one of the system's own.
+    #[error("there is no project here, and {directory} belongs to the system")]
+    System {
+        /// The current directory.
+        directory: AbsPath,
+    },
     /// No project was found, and the current directory holds too much to be one.
     #[error("there is no project here, and {directory} is too much to make writable")]
     TooWide {
@@ -106,8 +167,9 @@ impl PlaceError {
             Self::CurrentDirectory { .. } => "change to a directory that exists",
             Self::Home { .. } => "set HOME to the full path of your home, or unset it",
             Self::Project { .. } => "name an existing directory with `--project PATH`",
-            Self::TooWide { .. } => {
-                "change to the project's directory, or name one with `--project PATH`"
+            Self::System { .. } | Self::TooWide { .. } => {
+                "change to the project's directory, or name one with `--project PATH`; if you mean \
+                 this one, `--project .`"
             }
         }
     }
@@ -284,7 +346,7 @@ impl Surroundings {
     /// # Errors
     ///
     /// If the named project is not a directory, or none was named and the current directory is
-    /// the home, or holds it.
+    /// the home, a directory of everybody's or the system's, or holds one of them.
     pub fn place(
         &self,
         kind: Kind,
@@ -389,13 +451,34 @@ impl Surroundings {
             let directory = self.current.clone();
             return Err(PlaceError::TooWide { directory });
         }
+        if self.is_systems(&self.current) {
+            let directory = self.current.clone();
+            return Err(PlaceError::System { directory });
+        }
         Ok(self.current.clone())
     }
 
-    /// The root, a home and whatever holds one: never a project unless somebody says so.
+    /// The root, a home, a tree of the system, a directory of everybody's, and whatever holds one:
+    /// never a project unless somebody says so, whatever is in it. Anybody can leave a marker in
+    /// `/tmp`.
     fn is_too_wide(&self, directory: &AbsPath) -> bool {
-        let holds_home = self.homes().any(|home| directory.covers(home));
-        holds_home || *directory == AbsPath::root()
+        let mut known = SYSTEM_TREES.iter().chain(SHARED);
+        *directory == AbsPath::root()
+            || self.homes().any(|home| directory.covers(home))
+            || known.any(|known| Path::new(known).starts_with(directory.as_path()))
+    }
+
+    /// Whether a directory lies in a tree of the system, and neither with everybody's nor in a home
+    /// that lies there itself, as those of services do.
+    fn is_systems(&self, directory: &AbsPath) -> bool {
+        let mut trees = SYSTEM_TREES.iter();
+        trees.any(|tree| {
+            let is_in = |path: &AbsPath, tree: &str| path.as_path().starts_with(tree);
+            let mut homes = self.homes();
+            is_in(directory, tree)
+                && !SHARED.iter().any(|shared| is_in(directory, shared))
+                && !homes.any(|home| is_in(home, tree) && home.covers(directory))
+        })
     }
 
     /// Where the usual sockets would be. Nothing is looked at until a rule asks for one.

@@ -101,6 +101,100 @@ fn with_another_home_the_accounts_own_is_no_project_and_nothing_of_it_is_shown()
     assert_eq!(found.account_home, None);
 }
 
+/// What is said of a directory, whether or not it is there.
+#[cfg(target_os = "linux")]
+fn said_of(directory: &str, home: &str, lookout: &Lookout) -> &'static str {
+    let found = at(Path::new(directory), &[], Some(Path::new(home)), lookout);
+    match found.place(Kind::Tool, Project::Nearest, lookout) {
+        Ok(place) if place.project == found.current => "a project",
+        Ok(_) => "in a project",
+        Err(PlaceError::TooWide { .. }) => "too wide",
+        Err(PlaceError::System { .. }) => "the system's",
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_of_the_system_is_a_project_by_chance() {
+    for (directory, expected) in [
+        ("/", "too wide"),
+        ("/dev/shm", "too wide"),
+        ("/etc", "too wide"),
+        ("/home", "too wide"),
+        ("/opt", "too wide"),
+        ("/run", "too wide"),
+        ("/srv", "too wide"),
+        ("/tmp", "too wide"),
+        ("/usr", "too wide"),
+        ("/usr/local", "too wide"),
+        ("/var", "too wide"),
+        ("/var/tmp", "too wide"),
+        ("/etc/cron.d", "the system's"),
+        ("/etcetera", "a project"),
+        ("/run/user/1", "the system's"),
+        ("/usr/share", "the system's"),
+        ("/usr/local/bin", "the system's"),
+        ("/var/lib/dpkg", "the system's"),
+        ("/builds/x", "a project"),
+        ("/dev/shm/x", "a project"),
+        ("/mnt/disk/x", "a project"),
+        ("/opt/x", "a project"),
+        ("/srv/x", "a project"),
+        ("/tmp/x", "a project"),
+        ("/usr/src/x", "a project"),
+        ("/var/tmp/x/y", "a project"),
+    ] {
+        let said = said_of(directory, "/nonexistent", &Lookout::new());
+        assert_eq!(said, expected, "{directory}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_marker_makes_a_project_in_the_system_and_none_of_it() {
+    let known = |paths: &[(&str, Found)]| {
+        let lookout = Lookout::new();
+        for (path, found) in paths {
+            lookout.know(&AbsPath::parse(path).unwrap(), *found);
+        }
+        lookout
+    };
+    let marked = known(&[("/usr/share/x/.git", Found::Directory)]);
+    assert_eq!(
+        said_of("/usr/share/x", "/nonexistent", &marked),
+        "a project"
+    );
+    assert_eq!(
+        said_of("/usr/share/x/y", "/nonexistent", &marked),
+        "in a project"
+    );
+    // Some keep `/etc` in git; and in `/tmp` anybody can leave anything.
+    let planted = known(&[
+        ("/etc/.git", Found::Directory),
+        ("/tmp/package.json", Found::File),
+    ]);
+    for (directory, expected) in [
+        ("/etc", "too wide"),
+        ("/etc/x", "the system's"),
+        ("/tmp", "too wide"),
+        ("/tmp/x", "a project"),
+    ] {
+        let said = said_of(directory, "/nonexistent", &planted);
+        assert_eq!(said, expected, "{directory}");
+    }
+    // A service has its home in the system, and its projects in that.
+    let service = known(&[("/var/lib/x", Found::Directory)]);
+    assert_eq!(said_of("/var/lib/x", "/var/lib/x", &service), "too wide");
+    assert_eq!(said_of("/var/lib/x/y", "/var/lib/x", &service), "a project");
+    assert_eq!(
+        said_of("/var/lib/y", "/var/lib/x", &service),
+        "the system's"
+    );
+    // Where nobody has an account everything is in the home.
+    assert_eq!(said_of("/etc/x", "/", &Lookout::new()), "the system's");
+}
+
 #[test]
 fn sockets_are_where_variables_say() {
     let lookout = Lookout::new();

@@ -82,6 +82,26 @@ fn the_home_and_the_root_are_a_project_only_by_name() {
 }
 
 #[test]
+fn the_systems_own_directories_are_a_project_only_by_name() {
+    let world = World::new();
+    for directory in ["/tmp", "/var/tmp", "/etc", "/usr/share"] {
+        let directory = Path::new(directory);
+        let started = from(&world, directory, &["run", "--", "true"]);
+        assert_eq!(started.code, Some(2), "{directory:?}: {}", started.golden());
+        assert!(started.errors.contains("there is no project here"));
+        assert!(started.errors.contains("`--project .`"));
+        let named = ["run", "--dry-run", "--project", ".", "--", "true"];
+        let named = from(&world, directory, &named);
+        assert_eq!(named.code, Some(0), "{directory:?}: {}", named.golden());
+        let asked = from(&world, directory, &["explain", "."]);
+        assert_eq!(asked.code, Some(0), "{directory:?}: {}", asked.golden());
+    }
+    let below = tempfile::tempdir_in("/tmp").unwrap();
+    let below = from(&world, below.path(), &["run", "--dry-run", "--", "true"]);
+    assert_eq!(below.code, Some(0), "{}", below.golden());
+}
+
+#[test]
 fn a_question_is_answered_at_home_too() {
     let world = World::new();
 
