@@ -151,9 +151,8 @@ fn place(
         Err(error @ (PlaceError::System { .. } | PlaceError::TooWide { .. }))
             if purpose != Purpose::Start =>
         {
-            tell(&format!(
-                "note: {error}; this answers as `--project .` would\n"
-            ));
+            // Not every command that answers has `--project`.
+            tell(&format!("note: {error}; this answers as if it were one\n"));
             let here = surroundings.current.as_path();
             surroundings.place(kind, Project::Named(here), lookout)
         }
@@ -162,7 +161,7 @@ fn place(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of `map_err`")]
-fn misplaced(error: PlaceError) -> Exit {
+pub(crate) fn misplaced(error: PlaceError) -> Exit {
     complain(&error.to_string(), Some(error.help()));
     match error {
         // Nothing that was typed or written is wrong.

@@ -514,6 +514,16 @@ fn is_missing(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
+/// The text of a project's own settings; `None` if it has none.
+///
+/// # Errors
+///
+/// If they are there and cannot be read.
+pub fn project_text(project: &Path) -> Result<Option<String>, FileError> {
+    let [directory, name] = PROJECT_SETTINGS;
+    read_project(&project.join(directory), name)
+}
+
 /// The project's file may not be a link: it is somebody else's, and what it led to would be
 /// shown in messages.
 fn read_project(directory: &Path, name: &str) -> Result<Option<String>, FileError> {

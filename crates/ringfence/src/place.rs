@@ -138,7 +138,7 @@ pub enum PlaceError {
         /// What it says.
         home: PathBuf,
     },
-    /// The directory given with `--project` is not there, or not a directory.
+    /// The directory that was named is not there, or not a directory.
     #[error("the project {} {what}", printable_path(.path))]
     Project {
         /// As it was given.
@@ -166,7 +166,8 @@ impl PlaceError {
         match self {
             Self::CurrentDirectory { .. } => "change to a directory that exists",
             Self::Home { .. } => "set HOME to the full path of your home, or unset it",
-            Self::Project { .. } => "name an existing directory with `--project PATH`",
+            // Not every command has a flag for it, and a library has none.
+            Self::Project { .. } => "name a directory that exists",
             Self::System { .. } | Self::TooWide { .. } => {
                 "change to the project's directory, or name one with `--project PATH`; if you mean \
                  this one, `--project .`"

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use ringfence::decision::Decision;
 use ringfence::grants::trust::Trust;
-use ringfence::load::Content;
+use ringfence::load::{Content, project_text};
+use ringfence::place::{Lookout, Surroundings};
 use ringfence_core::origin::Layer;
 use ringfence_core::settings::{Kind, ProjectTrust};
 use ringfence_core::text::{printable, printable_path};
@@ -14,11 +15,17 @@ use crate::args::PlaceFlags;
 use crate::asking;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::load::{Purpose, Scene, said};
+use crate::load::{Purpose, Scene, misplaced, said};
 use crate::output::{answer, complain};
 use crate::record::decided_alone;
 
 pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
+    if arguments.list {
+        // Of all projects, so it needs none.
+        let surroundings = Surroundings::of_user(&Lookout::new());
+        let surroundings = surroundings.map_err(misplaced)?;
+        return list(&trust(&surroundings)?);
+    }
     let place = PlaceFlags {
         project: arguments.path.clone(),
         ..PlaceFlags::default()
@@ -32,14 +39,7 @@ pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
         engine: None,
     };
     let scene = Scene::set(Kind::Tool, Purpose::Answer, &flags)?;
-    let state = scene.surroundings.state.as_ref().ok_or_else(|| {
-        complain("there is no place to remember trust: HOME is not set", None);
-        Exit::Refused
-    })?;
-    let trust = Trust::new(state);
-    if arguments.list {
-        return list(&trust);
-    }
+    let trust = trust(&scene.surroundings)?;
     let project = &scene.place.project;
     if arguments.revoke {
         let known = trust
@@ -76,7 +76,16 @@ pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
     if widened.is_empty() {
         out.push_str("  widens nothing\n");
     }
+    let pins = trust.pins().map_err(|error| refused(&error))?;
+    let pin = project.as_path().to_str().and_then(|name| pins.get(name));
+    if pin.is_some_and(|pin| pin.covers(&text)) {
+        out.push_str("this content is trusted; there is nothing to do until it changes\n");
+        return Ok(answer(&out));
+    }
     if !arguments.yes {
+        if pin.is_some() {
+            out.push_str("the file has changed since it was trusted, and so it only narrows\n");
+        }
         out.push_str("nothing was changed; `ringfence trust --yes` trusts exactly this content\n");
         return Ok(answer(&out));
     }
@@ -91,6 +100,14 @@ pub(super) fn run(arguments: &asking::Trust) -> Result<Exit, Exit> {
     decided(&scene, "granted");
     out.push_str("trusted, until the file changes\n");
     Ok(answer(&out))
+}
+
+fn trust(surroundings: &Surroundings) -> Result<Trust, Exit> {
+    let state = surroundings.state.as_ref().ok_or_else(|| {
+        complain("there is no place to remember trust: HOME is not set", None);
+        Exit::Refused
+    })?;
+    Ok(Trust::new(state))
 }
 
 /// Leaves a trace of what was changed by hand.
@@ -116,10 +133,16 @@ fn list(trust: &Trust) -> Result<Exit, Exit> {
     let pins = trust.pins().map_err(|error| refused(&error))?;
     let mut out = String::new();
     for (project, pin) in &pins {
+        let state = match project_text(project.as_ref()) {
+            Ok(Some(text)) if pin.covers(&text) => "trusted".to_owned(),
+            Ok(Some(_)) => "changed since, only narrows".to_owned(),
+            Ok(None) => "no settings there now".to_owned(),
+            Err(error) => format!("cannot be read: {error}"),
+        };
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "{} sha256 {}",
+            "{} sha256 {} ({state})",
             printable_path(project.as_ref()),
             printable(&pin.sha256)
         );

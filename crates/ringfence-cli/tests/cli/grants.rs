@@ -458,6 +458,46 @@ fn trust_is_for_exactly_what_was_seen() {
 }
 
 #[test]
+fn trust_says_how_things_stand() {
+    let world = World::new();
+    world.project_settings("{}");
+    let first = world.run(&["trust"]).out;
+    assert!(first.contains("`ringfence trust --yes`"), "{first}");
+    assert!(
+        world
+            .run(&["trust", "--yes"])
+            .out
+            .contains("until the file changes")
+    );
+    for again in [&["trust"][..], &["trust", "--yes"]] {
+        let ran = world.run(again);
+        assert_eq!(ran.code, Some(0));
+        assert!(
+            ran.out
+                .contains("this content is trusted; there is nothing to do")
+        );
+        assert!(!ran.out.contains("--yes"), "{}", ran.out);
+    }
+    let listed = || world.run(&["trust", "--list"]).out;
+    assert!(listed().contains("(trusted)"), "{}", listed());
+
+    world.project_settings("{ }");
+    let changed = world.run(&["trust"]).out;
+    assert!(changed.contains("has changed since it was trusted"));
+    assert!(changed.contains("`ringfence trust --yes`"), "{changed}");
+    assert!(listed().contains("(changed since, only narrows)"));
+    fs::remove_dir_all(world.project().join(".ringfence")).unwrap();
+    assert!(listed().contains("(no settings there now)"));
+    fs::write(world.project().join(".ringfence"), "").unwrap();
+    assert!(listed().contains("(cannot be read: "), "{}", listed());
+
+    let nowhere = world.run(&["trust", "/nonexistent"]);
+    assert_eq!(nowhere.code, Some(2));
+    assert!(nowhere.errors.contains("does not exist"));
+    assert!(!nowhere.errors.contains("--project"), "{}", nowhere.errors);
+}
+
+#[test]
 fn the_example_client_answers_over_a_descriptor() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/approve.py");
     for (answer, code) in [("once", Some(0)), ("deny", Some(125))] {

@@ -41,6 +41,13 @@ pub struct Trust {
     store: Store,
 }
 
+impl Pin {
+    /// Whether it is this very text that was seen.
+    pub fn covers(&self, text: &str) -> bool {
+        self.sha256 == Hash::of(text.as_bytes()).to_string()
+    }
+}
+
 impl Trust {
     /// Kept in ringfence's directory of state.
     pub fn new(state: &Path) -> Self {
@@ -59,8 +66,7 @@ impl Trust {
             return Ok(false);
         };
         let pins = self.pins()?;
-        let hash = Hash::of(text.as_bytes()).to_string();
-        Ok(pins.get(name).is_some_and(|pin| pin.sha256 == hash))
+        Ok(pins.get(name).is_some_and(|pin| pin.covers(text)))
     }
 
     /// Every project with what is pinned.
