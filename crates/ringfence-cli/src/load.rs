@@ -8,13 +8,14 @@ use ringfence::load::{Loaded, Mistake};
 use ringfence::place::{Lookout, PlaceError, Project, Surroundings};
 use ringfence_core::origin::Layer;
 use ringfence_core::policy::{Complaint, Found, Place, Policy, Seen};
+use ringfence_core::problem::Severity;
 use ringfence_core::settings::Kind;
 use ringfence_shell::Rules;
 
 use crate::args::PlaceFlags;
 use crate::exit::Exit;
 use crate::flags::Flags;
-use crate::output::{Colour, complain, tell};
+use crate::output::{Colour, complain, remember, tell};
 use crate::print::diagnostics;
 
 /// Where ringfence was called, and everything that was written for it.
@@ -75,6 +76,10 @@ impl Scene {
 
 /// Says what is wrong.
 pub(crate) fn said(mistakes: &[Mistake<'_>]) -> Exit {
+    let first = |mistake: &&Mistake<'_>| mistake.severity() == Severity::Error;
+    if let Some(first) = mistakes.iter().find(first) {
+        remember(&first.in_words());
+    }
     tell(&diagnostics::render(mistakes, Colour::of_errors()));
     Exit::Usage
 }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use ringfence_core::text::{escape_json, escape_lines};
 
@@ -82,8 +83,22 @@ pub(crate) fn tell(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
+/// What went wrong first, for a record of it that is written later by somebody else.
+static FIRST: OnceLock<String> = OnceLock::new();
+
+/// Remembers what went wrong, unless something did before: the rest mostly follows from that.
+pub(crate) fn remember(message: &str) {
+    let _ = FIRST.set(message.to_owned());
+}
+
+/// What went wrong first, in words, if anything did.
+pub(crate) fn first_complaint() -> Option<&'static str> {
+    FIRST.get().map(String::as_str)
+}
+
 /// Says what went wrong, and what would mend it.
 pub(crate) fn complain(message: &str, help: Option<&str>) {
+    remember(message);
     let mut text = format!("error: {message}\n");
     if let Some(help) = help {
         let _ = writeln!(text, "  help: {help}");

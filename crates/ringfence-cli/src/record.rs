@@ -375,6 +375,8 @@ impl Record {
     pub(crate) fn refused(self, exit: Exit) {
         let planned = self.whole();
         let error = self.error.clone();
+        let first = || crate::output::first_complaint().map(str::to_owned);
+        let error = error.or_else(first);
         let error = error.unwrap_or_else(|| "see standard error".to_owned());
         self.note(&audit::Event::Refused {
             exit_status: exit.code(),

@@ -145,6 +145,19 @@ impl Mistake<'_> {
             Self::Unreadable { .. } | Self::Elsewhere(_) => Severity::Error,
         }
     }
+
+    /// It in one clause, with its place.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Elsewhere(complaint) => {
+                format!("{} ({})", complaint.message, complaint.origin)
+            }
+            Self::Unreadable { path, error } => format!("{}: {error}", path.display()),
+            Self::Written { source, problem } => {
+                format!("{}: {}", source.path().display(), problem.message)
+            }
+        }
+    }
 }
 
 impl Loaded {

@@ -277,26 +277,13 @@ pub(crate) fn resolve(
     let (keys, complaints) = policy.keys(surroundings.current.as_path());
     loaded.add(ringfence_core::origin::Layer::Flag, keys);
     let resolved = loaded.resolve(&place, &lookout).map_err(|mistakes| {
-        let mistakes = mistakes.iter().map(described).collect();
+        let mistakes = mistakes.iter().map(Mistake::in_words).collect();
         SandboxError::Policy { mistakes }
     })?;
     if !complaints.is_empty() {
         let mistakes = complaints.into_iter().map(Mistake::Elsewhere);
-        let mistakes = mistakes.map(|mistake| described(&mistake)).collect();
+        let mistakes = mistakes.map(|mistake| mistake.in_words()).collect();
         return Err(SandboxError::Policy { mistakes });
     }
     Ok((resolved, place))
-}
-
-/// A mistake in one clause, with its place.
-fn described(mistake: &Mistake<'_>) -> String {
-    match mistake {
-        Mistake::Elsewhere(complaint) => {
-            format!("{} ({})", complaint.message, complaint.origin)
-        }
-        Mistake::Unreadable { path, error } => format!("{}: {error}", path.display()),
-        Mistake::Written { source, problem } => {
-            format!("{}: {}", source.path().display(), problem.message)
-        }
-    }
 }

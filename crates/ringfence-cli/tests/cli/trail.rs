@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::stage::{Stage, for_each_user, wait_until};
+use crate::world::World;
 
 #[test]
 fn a_limit_that_ends_a_command_is_named() {
@@ -48,6 +49,33 @@ fn a_limit_that_ends_a_command_is_named() {
             (&"killed".into(), &24.into())
         );
     });
+}
+
+/// Whoever reads the trail was not there when it was said.
+#[test]
+fn a_refusal_is_written_down_in_words() {
+    let world = World::new();
+    let refused = |arguments: &[&str]| {
+        let mut all = vec!["run"];
+        all.extend(arguments);
+        let ran = world.run(&[all, vec!["--", "true"]].concat());
+        assert_eq!(ran.code, Some(2), "{}", ran.golden());
+        let log = world.run(&["log"]).out;
+        log.lines().last().unwrap().to_owned()
+    };
+    world.user_settings("{ \"gti\": 1 }");
+    let written = refused(&[]);
+    assert!(
+        written.contains("settings.json: unknown key `gti`"),
+        "{written}"
+    );
+    world.user_settings("{}");
+    let typed = refused(&["--read", "/absent/path"]);
+    assert!(typed.contains("/absent/path does not exist"), "{typed}");
+    fs::remove_file(world.user_settings("")).unwrap();
+    fs::create_dir(world.home().join(".config/ringfence/settings.json")).unwrap();
+    let unread = refused(&[]);
+    assert!(unread.contains("it is not a regular file"), "{unread}");
 }
 
 /// Where a controller can hold it, a limit on memory ends the whole session and is its cause; where
