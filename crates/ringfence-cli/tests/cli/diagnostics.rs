@@ -30,6 +30,30 @@ fn every_mistake_of_a_file_is_shown_at_once_with_its_line() {
     insta::assert_snapshot!(ran.golden());
 }
 
+/// What README shows is what is printed.
+#[test]
+fn the_mistake_of_the_readme_is_shown_so() {
+    let readme = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let (_, shown) = readme.split_once("$ ringfence settings check\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let world = World::new();
+    let text = r#"{
+  "terminal": {
+    "sandbox": {
+      "alow_network": true
+    }
+  }
+}
+"#;
+    world.user_settings(text);
+
+    let ran = world.run(&["settings", "check"]);
+
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.errors.replace("[HOME]", "/home/me"), shown);
+}
+
 #[test]
 fn a_mistake_in_the_syntax_is_shown_where_it_is() {
     let world = World::new();
