@@ -18,7 +18,7 @@ pub use environment::{
 pub use files::{Access, Content, FileRule, FileRules, FileVerdict, Found};
 pub use narrow::Ignored;
 pub use network::{HostVerdict, Network, Reachable, SocketGrant};
-pub use resolve::{Complaint, Place, Seen, git_level, name_of_absent, resolve};
+pub use resolve::{Complaint, Place, Seen, git_level, name_of_absent, network_mode, resolve};
 
 use serde::Serialize;
 

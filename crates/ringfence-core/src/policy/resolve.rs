@@ -19,8 +19,8 @@ use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError, above};
 use crate::settings::{
-    ApplyTo, GitLevel, Key, Keys, Kind, List, OnGap, Os, Preset, ProjectTrust, SettingPath,
-    Settings, Tmp,
+    ApplyTo, GitLevel, Key, Keys, Kind, List, NetworkMode, OnGap, Os, Preset, ProjectTrust,
+    SettingPath, Settings, Tmp,
 };
 
 /// Who is calling, and from where.
@@ -184,6 +184,15 @@ fn strongest<T: Clone>(settings: &Settings, key: impl Fn(&Keys) -> &Key<T>) -> O
         .find_map(|keys| key(keys).written().cloned())
 }
 
+/// Every entry of a list that adds up over layers.
+fn entries<T: Clone>(settings: &Settings, key: impl Fn(&Keys) -> &Key<List<T>>) -> List<T> {
+    let layers = settings.layers();
+    layers
+        .filter_map(|keys| key(keys).written())
+        .flat_map(|list| list.value.clone())
+        .collect()
+}
+
 fn preset(settings: &Settings, kind: Kind, notes: &mut Vec<Note>) -> Located<Preset> {
     let enabled = strongest(settings, |keys| &keys.terminal.sandbox.enabled);
     if let Some(enabled) = enabled.filter(|enabled| !enabled.value) {
@@ -254,11 +263,7 @@ impl Builder<'_> {
 
     /// Every entry of a list that adds up over layers.
     fn entries<T: Clone>(&self, key: impl Fn(&Keys) -> &Key<List<T>>) -> List<T> {
-        let layers = self.settings.layers();
-        layers
-            .filter_map(|keys| key(keys).written())
-            .flat_map(|list| list.value.clone())
-            .collect()
+        entries(self.settings, key)
     }
 
     fn complain(&mut self, origin: Origin, message: String, help: Option<String>) {
@@ -308,6 +313,12 @@ pub fn git_level(settings: &Settings, kind: Kind) -> GitLevel {
         return level(settings);
     }
     level(settings).min(level(&settings.without_project()))
+}
+
+/// Which hosts may be reached at all by what was written, before anything is granted.
+pub fn network_mode(settings: &Settings, kind: Kind) -> NetworkMode {
+    let preset = preset(settings, kind, &mut Vec::new());
+    reach::network(settings, kind, &preset).mode.value
 }
 
 /// Where something would appear if it were created: links above it lead where they lead.

@@ -11,10 +11,10 @@ use ringfence_core::host::HostPattern;
 use ringfence_core::origin::{Layer, Located, Source};
 use ringfence_core::path::AbsPath;
 use ringfence_core::permission::Permission;
-use ringfence_core::policy::git_level;
+use ringfence_core::policy::{git_level, network_mode};
 use ringfence_core::settings::edit::{Change, EditError, edited, entries_of, is_written};
 use ringfence_core::settings::{
-    Base, GitLevel, Keys, Kind, Os, Settings, SettingsFile, has_errors,
+    Base, GitLevel, Keys, Kind, NetworkMode, Os, Settings, SettingsFile, has_errors,
 };
 use rustix::fs::Mode;
 
@@ -229,10 +229,20 @@ impl Always {
         Ok(file.on(self.os))
     }
 
-    /// How much git metadata a tool may use by this file alone.
-    fn git_level(&self, text: &str) -> Result<GitLevel, AlwaysError> {
+    /// Whether this file alone lets a tool do more, or as much. To write down less would take that
+    /// away: one host on a list is all that can be reached.
+    fn exceeds(&self, text: &str, permission: &Permission) -> Result<bool, AlwaysError> {
         let settings = Settings::new().with(Layer::User, self.keys(text)?);
-        Ok(git_level(&settings, Kind::Tool))
+        Ok(match permission {
+            Permission::Git(level) => git_level(&settings, Kind::Tool) >= *level,
+            Permission::AnyHost | Permission::Host(_) => {
+                network_mode(&settings, Kind::Tool) == NetworkMode::All
+            }
+            Permission::Fallback
+            | Permission::Unsandboxed
+            | Permission::Write(_)
+            | Permission::WriteAll => false,
+        })
     }
 
     fn granted(&self, text: &str, permission: &Permission) -> Result<String, AlwaysError> {
@@ -243,11 +253,13 @@ impl Always {
                 source,
             })
         };
+        if self.exceeds(text, permission)? {
+            return Ok(text.to_owned());
+        }
         match permission {
             Permission::AnyHost => edit(text, &ANY_HOST, Change::Set("true")),
             Permission::WriteAll => edit(text, &WRITE_ALL, Change::Set("true")),
             Permission::Unsandboxed => edit(text, &UNSANDBOXED, Change::Set("true")),
-            Permission::Git(level) if *level <= self.git_level(text)? => Ok(text.to_owned()),
             // The seed's key means one level, and ringfence's own key is stronger than it.
             Permission::Git(GitLevel::Write) if !is_written(text, &self.key(text, &GIT)) => {
                 edit(text, &GIT_ACCESS, Change::Set("true"))

@@ -257,6 +257,21 @@ fn a_grant_never_lowers_the_level_of_git() {
     }
 }
 
+/// A list of hosts is all that can be reached, so one on it would shut out the others.
+#[test]
+fn a_host_is_not_granted_where_any_can_be_reached() {
+    for text in [
+        "{ \"terminal\": { \"sandbox\": { \"allow_network\": true } } }",
+        "{ \"network\": { \"mode\": \"all\" } }",
+        "{ \"preset\": \"terminal\" }",
+    ] {
+        let settings = settings(text);
+        settings.always.grant(&[host("a.org")]).unwrap();
+        settings.always.grant(&[Permission::AnyHost]).unwrap();
+        assert_eq!(fs::read_to_string(&settings.file).unwrap(), text);
+    }
+}
+
 /// In a shell there is more without the key than with it.
 #[test]
 fn what_hides_git_is_no_grant_to_be_taken_back() {

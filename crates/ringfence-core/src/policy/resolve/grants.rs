@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::reach::network;
 use super::{Builder, OnAbsent, Seen};
 use crate::host::HostPattern;
 use crate::origin::{BuiltIn, Layer, Located, Origin};
@@ -33,7 +34,7 @@ pub(super) fn granted_git(settings: &Settings, standing: Located<GitLevel>) -> L
 impl Builder<'_> {
     /// The network that stands, with what was granted.
     pub(super) fn granted_network(&self, preset: &Located<Preset>) -> Network {
-        let mut network = self.network(preset);
+        let mut network = network(self.settings, self.place.kind, preset);
         if network.mode.origin.layer() > Layer::Grant || network.mode.value == NetworkMode::All {
             return network;
         }

@@ -1,49 +1,53 @@
 //! What is reached besides files: hosts, sockets and variables; and the limits.
 
-use super::{Builder, Seen, lists};
+use super::{Builder, Seen, entries, lists, strongest};
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::policy::{EnvPattern, Environment, Found, Limits, Network, Passing, SocketGrant};
-use crate::settings::{Kind, Limit, List, NetworkMode, Preset, SocketName};
+use crate::settings::{Kind, Limit, List, NetworkMode, Preset, Settings, SocketName};
+
+/// What may be reached by what was written, before anything is granted.
+pub(super) fn network(settings: &Settings, kind: Kind, preset: &Located<Preset>) -> Network {
+    let mut hosts = entries(settings, |keys| &keys.network.hosts);
+    let mut all_hosts = None;
+    if kind == Kind::Tool {
+        hosts.extend(entries(settings, |keys| {
+            &keys.agent.sandbox_permissions.network_hosts
+        }));
+        all_hosts = strongest(settings, |keys| {
+            &keys.agent.sandbox_permissions.allow_all_hosts
+        });
+    }
+    let listed = strongest(settings, |keys| &keys.network.hosts)
+        .map(|list| list.origin)
+        .or_else(|| hosts.first().map(|host| host.origin.clone()));
+    let by_preset = match preset.value {
+        Preset::Agent | Preset::Strict => NetworkMode::None,
+        Preset::Terminal | Preset::Track => NetworkMode::All,
+    };
+    let allow = strongest(settings, |keys| &keys.terminal.sandbox.allow_network);
+    let mode = if let Some(mode) = strongest(settings, |keys| &keys.network.mode) {
+        mode
+    } else if let Some(no) = allow.as_ref().filter(|allow| !allow.value) {
+        Located::new(NetworkMode::None, no.origin.clone())
+    } else if let Some(all) = all_hosts.filter(|all| all.value) {
+        Located::new(NetworkMode::All, all.origin)
+    } else if let Some(origin) = listed {
+        // An empty list is a list: it names nothing, so nothing may be reached.
+        Located::new(NetworkMode::Hosts, origin)
+    } else if let Some(yes) = allow {
+        Located::new(NetworkMode::All, yes.origin)
+    } else {
+        Located::new(by_preset, preset.origin.clone())
+    };
+    Network {
+        mode,
+        hosts,
+        loopback_in: entries(settings, |keys| &keys.network.loopback_in),
+        loopback_out: entries(settings, |keys| &keys.network.loopback_out),
+    }
+}
 
 impl Builder<'_> {
-    pub(super) fn network(&self, preset: &Located<Preset>) -> Network {
-        let mut hosts = self.entries(|keys| &keys.network.hosts);
-        let mut all_hosts = None;
-        if self.place.kind == Kind::Tool {
-            hosts.extend(self.entries(|keys| &keys.agent.sandbox_permissions.network_hosts));
-            all_hosts = self.word(|keys| &keys.agent.sandbox_permissions.allow_all_hosts);
-        }
-        let listed = self
-            .word(|keys| &keys.network.hosts)
-            .map(|list| list.origin)
-            .or_else(|| hosts.first().map(|host| host.origin.clone()));
-        let by_preset = match preset.value {
-            Preset::Agent | Preset::Strict => NetworkMode::None,
-            Preset::Terminal | Preset::Track => NetworkMode::All,
-        };
-        let allow = self.word(|keys| &keys.terminal.sandbox.allow_network);
-        let mode = if let Some(mode) = self.word(|keys| &keys.network.mode) {
-            mode
-        } else if let Some(no) = allow.as_ref().filter(|allow| !allow.value) {
-            Located::new(NetworkMode::None, no.origin.clone())
-        } else if let Some(all) = all_hosts.filter(|all| all.value) {
-            Located::new(NetworkMode::All, all.origin)
-        } else if let Some(origin) = listed {
-            // An empty list is a list: it names nothing, so nothing may be reached.
-            Located::new(NetworkMode::Hosts, origin)
-        } else if let Some(yes) = allow {
-            Located::new(NetworkMode::All, yes.origin)
-        } else {
-            Located::new(by_preset, preset.origin.clone())
-        };
-        Network {
-            mode,
-            hosts,
-            loopback_in: self.entries(|keys| &keys.network.loopback_in),
-            loopback_out: self.entries(|keys| &keys.network.loopback_out),
-        }
-    }
-
     pub(super) fn sockets(&mut self) -> Vec<SocketGrant> {
         let mut grants = Vec::new();
         for entry in self.entries(|keys| &keys.unix_sockets) {
