@@ -22,6 +22,9 @@ mod grants;
 mod help;
 #[cfg(test)]
 mod hostile;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod linger;
 #[cfg(test)]
 mod network;
 #[cfg(target_os = "linux")]

@@ -263,6 +263,36 @@ fn those_that_may_stay_do_until_somebody_ends_them() {
     });
 }
 
+/// Nobody sends a signal then: whoever there was has been reaped with the command.
+#[test]
+fn where_nobody_stays_it_goes_by_itself() {
+    as_each_user(|_, _| {
+        for boundary in BOTH {
+            for script in ["exit 3", "sleep 0.01 & wait; exit 3"] {
+                let first = first(boundary, Background::Stays, Fails::Nothing, SHELL, script);
+                assert_eq!(word(&first), Some(Word::Exited(3)));
+                let ended = ended_soon(&first.child);
+                assert_eq!(ended, Some(Ended::Exited(0)), "{boundary:?}: {script}");
+                // Until now: it must not be that which it went for.
+                drop(first.end);
+            }
+        }
+    });
+}
+
+/// How it ended, if it did so by itself.
+fn ended_soon(child: &Child) -> Option<Ended> {
+    let start = std::time::Instant::now();
+    while start.elapsed() < std::time::Duration::from_secs(20) {
+        if let Some(ended) = child.try_wait().unwrap() {
+            return Some(ended);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.signal(Signal::KILL).unwrap();
+    None
+}
+
 #[test]
 fn it_ends_with_whoever_waits_for_it() {
     as_each_user(|_, _| {
