@@ -8,6 +8,9 @@ use ringfence::linger::{Behind, Front};
 use crate::exit::Exit;
 use crate::output::complain;
 
+/// What is to be done where a session cannot be written down.
+pub(super) const WHERE_TO_BE_FOUND: &str = "let XDG_RUNTIME_DIR name a directory of your own, or unset it and have a home to write to; without `--linger` it ends with its command";
+
 /// Starts the supervisor of what lingers, and waits until its command has ended.
 pub(super) fn in_front() -> ExitCode {
     let status = Front::new().and_then(|front| {

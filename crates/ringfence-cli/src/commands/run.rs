@@ -573,6 +573,8 @@ fn explain_refusal(error: &LaunchError) -> Exit {
             Some("start it somewhere else, or grant the directory with `--read` or `--write`")
         }
         LaunchError::Act { .. } => Some("`ringfence explain --plan` shows every act"),
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        LaunchError::Unfindable { .. } => Some(linger::WHERE_TO_BE_FOUND),
         _ => None,
     };
     complain(&text, hint);

@@ -352,6 +352,13 @@ pub enum LaunchError {
         /// What it is.
         what: &'static str,
     },
+    /// A session that lingers could not be written down, so that nobody would ever find it again.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    #[error("a session that lingers is not started where it cannot be written down")]
+    Unfindable {
+        /// What stands in the way.
+        source: crate::sessions::RegistryError,
+    },
     /// This engine cannot launch anything here.
     #[error("the engine `{engine}` cannot start commands in this version")]
     Engine {
@@ -509,4 +516,22 @@ pub struct Options {
     /// What only tests ask for.
     #[doc(hidden)]
     pub testing: Testing,
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+impl Options {
+    /// Opens the place where a session that lingers is written down; nothing for any other. That one
+    /// ends with its supervisor, and whoever looks for it has that.
+    fn findable(
+        &self,
+    ) -> Result<Option<(crate::sessions::Registry, &crate::sessions::About)>, LaunchError> {
+        use crate::sessions::{Registry, RegistryError};
+        if self.linger == Linger::No {
+            return Ok(None);
+        }
+        let place = self.registry.as_ref().ok_or(RegistryError::Nowhere);
+        place
+            .and_then(|(path, about)| Ok(Some((Registry::open(path)?, about))))
+            .map_err(|source| LaunchError::Unfindable { source })
+    }
 }

@@ -6,8 +6,8 @@
 //! its number, its start and the mark it bears, a cgroup and a directory by the kernel's number.
 //!
 //! A session that could leave something behind (a cgroup, a temporary directory, processes without
-//! a pid namespace) is written down before that is made; any other after its command has started,
-//! where nobody waits for it. On macOS each session has a keeper that outlives its supervisor, so there
+//! a pid namespace) is written down before that is made, and one that lingers before it starts: nobody
+//! else could find it again. Any other is written down after its command has started, where nobody waits for it. On macOS each session has a keeper that outlives its supervisor, so there
 //! none is written down before.
 
 mod record;

@@ -54,6 +54,11 @@ pub enum RegistryError {
         /// Where it is.
         path: PathBuf,
     },
+    /// There is no place for such a directory.
+    #[error(
+        "there is nowhere to write sessions down: the user has neither a runtime directory nor a home"
+    )]
+    Nowhere,
     /// There is no session of that name.
     #[error("there is no session called {name:?}")]
     NoSuch {
@@ -129,19 +134,11 @@ impl Registry {
     /// ```
     pub fn of_user() -> Result<Self, RegistryError> {
         let found = Surroundings::of_user(&Lookout::new());
-        let found = found.map_err(io::Error::other).and_then(|surroundings| {
-            let nowhere = "the user has neither a runtime directory nor a home";
-            surroundings
-                .sessions()
-                .ok_or_else(|| io::Error::other(nowhere))
-        });
-        match found {
-            Ok(path) => Self::open(&path),
-            Err(source) => Err(RegistryError::Directory {
-                path: PathBuf::new(),
-                source,
-            }),
-        }
+        let found = found.map_err(|error| RegistryError::Directory {
+            path: PathBuf::new(),
+            source: io::Error::other(error),
+        })?;
+        Self::open(&found.sessions().ok_or(RegistryError::Nowhere)?)
     }
 
     /// Opens the directory, and makes it if it is not there.

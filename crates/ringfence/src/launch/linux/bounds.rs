@@ -1,5 +1,7 @@
 //! The cgroup of a session, and the limits that it or the kernel's own bounds hold.
 
+use std::path::Path;
+
 use ringfence_core::plan::{Act, LimitName, Plan, Step};
 use ringfence_sys::Errno;
 use ringfence_sys::process::{Limit, LimitedResource};
@@ -7,8 +9,8 @@ use ringfence_sys::process::{Limit, LimitedResource};
 use super::acts::Ready;
 use super::init::{Boundary, Going};
 use super::prepare::{Gathered, refused};
-use crate::launch::{LaunchError, Options, StepName};
-use crate::sessions::{Entry, Making, Registry};
+use crate::launch::{LaunchError, Linger, Options, StepName};
+use crate::sessions::{Entry, Making, Registry, RegistryError};
 use crate::track::group::{NoSite, SessionGroup, Site};
 use crate::track::mark::Mark;
 
@@ -22,15 +24,20 @@ pub(super) struct Announced {
 /// Writes a session down that could leave something behind, before any of that is made, and draws the
 /// mark of one without a pid namespace.
 ///
-/// What cannot be written down is held by its supervisor all the same.
+/// What cannot be written down is held by its supervisor all the same. Only what lingers has to be found
+/// when nobody waits for it any more.
 pub(super) fn announced(
     options: &Options,
     plan: &Plan,
     boundary: Boundary,
 ) -> Result<Announced, LaunchError> {
     let leaves = plan.acts().contains(&Act::Cgroup) || boundary == Boundary::Descent;
-    let mut entry = match &options.registry {
-        Some((path, about)) if leaves => {
+    let mut entry = match (options.findable()?, &options.registry) {
+        (Some((registry, about)), _) => {
+            let entry = registry.announce(about);
+            Some(entry.map_err(|errno| unfindable(registry.path(), errno))?)
+        }
+        (None, Some((path, about))) if leaves => {
             let registry = Registry::open(path).ok();
             registry.and_then(|registry| registry.announce(about).ok())
         }
@@ -46,11 +53,17 @@ pub(super) fn announced(
     Ok(Announced { entry, marked })
 }
 
+fn unfindable(path: &Path, errno: Errno) -> LaunchError {
+    let (path, source) = (path.to_owned(), errno.into());
+    let source = RegistryError::Directory { path, source };
+    LaunchError::Unfindable { source }
+}
+
 impl Gathered {
     /// Writes down everything that was made, by what the kernel knows it by: nothing is in it yet, and
     /// from here on something may be.
-    pub(super) fn settle(&mut self) -> Result<(), LaunchError> {
-        let holds = self.group.is_some() || self.tmp.is_some();
+    pub(super) fn settle(&mut self, linger: Linger) -> Result<(), LaunchError> {
+        let holds = self.group.is_some() || self.tmp.is_some() || linger == Linger::Yes;
         match self.entry.as_mut().map(Entry::settle) {
             // A session that has made nothing is held by its supervisor all the same.
             Some(Err(errno)) if holds => Err(refused("write the session down", errno)),

@@ -155,7 +155,7 @@ pub fn prepare_with(
     if options.testing.danger_without != Some(Step::Limits) {
         gathered.finish();
     }
-    gathered.settle()?;
+    gathered.settle(options.linger)?;
     let directory = directory(policy, &command.directory)?;
     let programs = programs(command, &environment)?;
     let (end, end_inside) = pipe("open a pipe")?;

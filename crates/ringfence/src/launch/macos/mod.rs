@@ -115,6 +115,7 @@ pub fn prepare_with(
     let Some(profile) = profile.filter(|_| options.testing.fail_at != Some(Step::Seatbelt)) else {
         return Err(refused_profile("the plan has no profile"));
     };
+    options.findable()?;
     let session = Session::make()?;
     let mut environment = environment(policy, command, &given.variables)?;
     if !policy.only_tracks() {

@@ -363,6 +363,10 @@ impl Running {
             if moment == Some(Duration::ZERO) {
                 settled = true;
                 self.register();
+                if self.unregistered.is_some() {
+                    // Nobody would find it again, so it ends with its command.
+                    self.linger = Linger::No;
+                }
                 observer.settled(self);
                 continue;
             }
