@@ -188,7 +188,7 @@ pub struct End<'a> {
     /// What was planned.
     #[serde(flatten)]
     pub planned: &'a Planned,
-    /// How the command ended.
+    /// How the command ended; what ended the session if it lingered and was ended.
     #[serde(flatten)]
     pub cause: Cause,
     /// What a shell is told.

@@ -4,7 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::stage::{Stage, for_each_user};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use crate::stage::{Stage, assert_gone, for_each_user, odd_time, wait_until};
 
 /// What finds the processes of a session again, each way there is on this machine. Every one ends in a
 /// place for the command.
@@ -117,6 +120,94 @@ fn what_cannot_be_found_again_does_not_linger() {
                 assert!(ran.errors.contains("XDG_RUNTIME_DIR"), "{}", ran.errors);
                 assert!(!made.try_exists().unwrap(), "{variables:?}");
             }
+        }
+    });
+}
+
+/// Waits for the end of the one session in the trail of this name: its cause and status, in the trail
+/// and in the report.
+#[track_caller]
+fn ending(stage: &Stage, name: &str, report: &Path) -> (String, u64) {
+    let told = |event: &Value| {
+        let cause = event["cause"].as_str().unwrap_or_default();
+        (cause.to_owned(), event["exit_status"].as_u64().unwrap())
+    };
+    let mut found = None;
+    wait_until("it has ended", || {
+        let log = stage.log();
+        let mut ends = log
+            .iter()
+            .filter(|event| event["name"] == name && event["event"] == "end");
+        found = ends.next().map(told);
+        found.is_some() && fs::read_to_string(report).is_ok_and(|text| text.ends_with('\n'))
+    });
+    let report = fs::read_to_string(report).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let found = found.unwrap();
+    assert_eq!(told(&report), found, "{name}: report and trail");
+    found
+}
+
+#[test]
+fn what_ended_those_that_linger_is_said() {
+    for_each_user(|stage| {
+        for (number, way) in ways(stage).iter().enumerate() {
+            let start = |case: &str, flags: &[&str], background: &str| {
+                let name = format!("{case}-{number}");
+                let report = stage.world.home().join(format!("{name}.json"));
+                let path = report.to_str().unwrap();
+                let script = format!("{background} > /dev/null 2>&1 & exit 3");
+                let flags = [&["--name", &name, "--report", path], flags].concat();
+                let (code, errors) = linger(stage, way, &flags, &["sh", "-c", &script]);
+                assert_eq!(code, Some(3), "{way:?}: {errors}");
+                (name, report)
+            };
+            // The control: nobody ended it.
+            let (name, report) = start("itself", &[], "sleep 0.1");
+            let itself = ending(stage, &name, &report);
+            assert_eq!(itself, ("exited".to_owned(), 3), "{way:?}");
+
+            let (name, report) = start("wall", &["--limit", "wall=1s"], "sleep 600");
+            let wall = ending(stage, &name, &report);
+            assert_eq!(wall, ("wall-time".to_owned(), 124), "{way:?}");
+
+            let (name, report) = start("kill", &[], "sleep 600");
+            stage.wait_for_sessions(&[&name]);
+            stage.done(&["sessions", "kill", &name]);
+            let killed = ending(stage, &name, &report);
+            assert_eq!(killed, ("ended".to_owned(), 137), "{way:?}");
+
+            let (name, report) = start("asked", &[], "sleep 600");
+            let session = &stage.wait_for_sessions(&[&name])[0];
+            let supervisor = i32::try_from(session["supervisor"].as_i64().unwrap()).unwrap();
+            let supervisor = Pid::from_raw(supervisor).unwrap();
+            rustix::process::kill_process(supervisor, Signal::TERM).unwrap();
+            let asked = ending(stage, &name, &report);
+            assert_eq!(asked, ("killed".to_owned(), 143), "{way:?}");
+            stage.wait_for_sessions(&[]);
+        }
+    });
+}
+
+/// Somebody who lingers and turns on the first process frees nobody.
+#[test]
+fn killing_the_first_process_of_those_that_linger_frees_nobody() {
+    for_each_user(|stage| {
+        // In a pid namespace nobody can.
+        for way in ways(stage).iter().skip(1).take(2) {
+            let odd = odd_time();
+            let report = stage.world.home().join(format!("{odd}.json"));
+            let flags = ["--name", &odd, "--report", report.to_str().unwrap()];
+            let script = format!(
+                "(setsid sleep {odd} &); first=$PPID; (sleep 0.3; kill -9 $first) > /dev/null 2>&1 & exit 0"
+            );
+            let (code, errors) = linger(stage, way, &flags, &["sh", "-c", &script]);
+            assert_eq!(code, Some(0), "{errors}");
+
+            let ended = ending(stage, &odd, &report);
+
+            assert_eq!(ended, ("ended".to_owned(), 137), "{way:?}");
+            assert_gone(&odd);
         }
     });
 }

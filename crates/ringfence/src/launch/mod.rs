@@ -128,7 +128,7 @@ pub enum Cause {
         /// The signal's number.
         signal: i32,
     },
-    /// The session was ended from outside before the command had ended.
+    /// The session was ended from outside, before the command had ended or while it lingered.
     Ended,
     /// A protected name was made inside in spite of everything, so the session was ended.
     NameMade,
@@ -190,7 +190,7 @@ impl Cause {
 pub struct Report {
     /// What held the walls up.
     pub engine: Engine,
-    /// How the command ended.
+    /// How the command ended; what ended the session if it lingered and was ended.
     pub cause: Cause,
     /// Rules that did not hold, where that was allowed.
     pub gaps: Vec<Gap>,

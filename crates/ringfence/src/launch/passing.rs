@@ -99,13 +99,14 @@ impl Signals {
         Ok(None)
     }
 
-    /// Whether one has arrived that asks a program to end.
-    pub(super) fn ask_to_end(&self) -> io::Result<bool> {
-        let mut asked = false;
+    /// The first that has arrived and asks a program to end, if one does.
+    pub(super) fn ask_to_end(&self) -> io::Result<Option<i32>> {
+        let mut asked = None;
         while let Some(arrived) = self.0.take()? {
-            asked |= [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
+            let asks = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
                 .iter()
                 .any(|signal| signal.as_raw() == arrived.signal);
+            asked = asked.or_else(|| asks.then_some(arrived.signal));
         }
         Ok(asked)
     }

@@ -11,7 +11,7 @@ use ringfence_core::seccomp::UnixSockets;
 use ringfence_gate::serve::Gate;
 use ringfence_sys::failure::Failure;
 use ringfence_sys::init::wire::{NO_PROGRAM, SEAT, Word};
-use ringfence_sys::wait::Child;
+use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::pidfd_send_signal;
@@ -296,7 +296,7 @@ impl Running {
         // While the command is on its way: at its end somebody waits.
         self.clean_others();
         let reaped_by_others = signals.is_some() && !orphans::are_left_lying();
-        let cause = self.until_command_ends(signals, beside, observer)?;
+        let mut cause = self.until_command_ends(signals, beside, observer)?;
         if self.linger == Linger::No {
             // Whoever lets go of a session's mounts last waits until the kernel has taken all of
             // them down. The first process stays for that long, and nobody waits for it.
@@ -307,8 +307,12 @@ impl Running {
         self.command = Some(cause);
         observer.command_ended(self, cause);
         if self.linger == Linger::Yes {
-            self.linger_on(signals, beside, observer)?;
+            let ended = self.linger_on(signals, beside, observer)?;
             self.tell(observer);
+            if let Some(ended) = ended {
+                tell_limit(ended, observer);
+                cause = ended;
+            }
         }
         if let Some(broker) = &self.broker {
             self.denials = broker.denials();
@@ -348,10 +352,7 @@ impl Running {
             let left = self.time_left();
             if left == Some(Duration::ZERO) {
                 self.kill();
-                return Ok(match self.asked {
-                    Some((_, signal)) => Cause::Killed { signal },
-                    None => Cause::WallTime,
-                });
+                return Ok(self.out_of_time());
             }
             let patience = beside.patience();
             if patience == Some(Duration::ZERO) {
@@ -411,45 +412,65 @@ impl Running {
         })
     }
 
-    /// Waits until nobody is left of those that linger, or somebody wants the session to end.
+    /// Waits until nobody is left of those that linger, or somebody wants the session to end: what
+    /// ended it then.
     fn linger_on(
         &mut self,
         signals: Option<&Signals>,
         beside: &mut dyn Beside,
         observer: &mut dyn Observer,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Cause>> {
         while !self.reaped {
             let left = self.time_left();
-            let Ok(due) = self.attend_names() else {
-                self.kill();
-                return Ok(());
+            let due = match self.attend_names() {
+                Ok(due) => due,
+                Err(cause) => {
+                    self.kill();
+                    return Ok(Some(cause));
+                }
             };
             let sooner = left.into_iter().chain(due).min();
             let news = self.sleep(sooner, signals, beside)?;
             beside.serve(self)?;
             let asked = match signals {
                 Some(signals) => signals.ask_to_end()?,
-                None => false,
+                None => None,
             };
-            if asked || left == Some(Duration::ZERO) {
+            let over = match (asked, left) {
+                (Some(signal), _) => Some(Cause::Killed { signal }),
+                (None, Some(Duration::ZERO)) => Some(self.out_of_time()),
+                _ => None,
+            };
+            if over.is_some() {
                 self.kill();
-                return Ok(());
+                return Ok(over);
             }
             match news {
-                News::Ended => {
-                    self.reaped = self.first.wait().is_ok();
-                    return Ok(());
-                }
+                News::Ended => return Ok(self.gone()),
                 other => {
-                    if self.attend(other).broken().is_some() {
+                    if let Some(cause) = self.attend(other).broken() {
                         self.kill();
-                        return Ok(());
+                        return Ok(Some(cause));
                     }
                 }
             }
             self.tell(observer);
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// The first process of those that lingered has gone: by itself, which is when nobody else is
+    /// left, or it was made to, and this is by what.
+    fn gone(&mut self) -> Option<Cause> {
+        let ended = self.first.wait();
+        self.reaped = ended.is_ok();
+        if ended == Ok(Ended::Exited(0)) {
+            return None;
+        }
+        // Nobody has ended the others.
+        let _ = self.held.group.as_ref().map(|group| group.end(PATIENCE));
+        self.sweep();
+        Some(self.over_memory().unwrap_or(Cause::Ended))
     }
 
     /// Does what there is to do; whether the protected names still hold.
@@ -604,6 +625,14 @@ impl Running {
         }
         let wall = Duration::from_secs(self.wall?);
         Some(wall.saturating_sub(self.started.elapsed()))
+    }
+
+    /// What it means that there is no time left.
+    fn out_of_time(&self) -> Cause {
+        match self.asked {
+            Some((_, signal)) => Cause::Killed { signal },
+            None => Cause::WallTime,
+        }
     }
 
     /// What became of the command. By the time it says that it has ended, nothing else is left in the

@@ -296,10 +296,11 @@ impl Running {
             Some(_) => None,
             None => Some(self.listen()?),
         };
-        let cause = self.until_command_ends(hearing.as_ref(), signals, beside, observer)?;
+        let mut cause = self.until_command_ends(hearing.as_ref(), signals, beside, observer)?;
         observer.command_ended(self, cause);
         if self.linger == Linger::Yes {
-            self.linger_on(signals, beside)?;
+            let ended = self.linger_on(signals, beside)?;
+            cause = ended.unwrap_or(cause);
         }
         self.end_serving(beside)?;
         Ok(Report {
@@ -344,10 +345,9 @@ impl Running {
         loop {
             let left = self.time_left();
             let patience = beside.patience();
-            let over = match (left, patience, self.asked) {
-                (Some(Duration::ZERO), _, Some((_, signal))) => Some(Cause::Killed { signal }),
-                (Some(Duration::ZERO), _, None) => Some(Cause::WallTime),
-                (_, Some(Duration::ZERO), _) => Some(Cause::Ended),
+            let over = match (left, patience) {
+                (Some(Duration::ZERO), _) => Some(self.out_of_time()),
+                (_, Some(Duration::ZERO)) => Some(Cause::Ended),
                 _ => None,
             };
             if let Some(cause) = over {
@@ -444,24 +444,40 @@ impl Running {
         Some(wall.saturating_sub(self.started.elapsed()))
     }
 
-    /// Waits until nobody is left of those that linger, or somebody wants the session to end.
-    fn linger_on(&mut self, signals: Option<&Signals>, beside: &mut dyn Beside) -> io::Result<()> {
+    /// What it means that there is no time left.
+    fn out_of_time(&self) -> Cause {
+        match self.asked {
+            Some((_, signal)) => Cause::Killed { signal },
+            None => Cause::WallTime,
+        }
+    }
+
+    /// Waits until nobody is left of those that linger, or somebody wants the session to end: what
+    /// ended it then.
+    fn linger_on(
+        &mut self,
+        signals: Option<&Signals>,
+        beside: &mut dyn Beside,
+    ) -> io::Result<Option<Cause>> {
         let mut table = self.table();
         while anybody_left(&mut table).map_err(unlisted)? {
             let left = self.time_left();
-            if left == Some(Duration::ZERO) || beside.patience() == Some(Duration::ZERO) {
-                return Ok(());
+            if left == Some(Duration::ZERO) {
+                return Ok(Some(self.out_of_time()));
+            }
+            if beside.patience() == Some(Duration::ZERO) {
+                return Ok(Some(Cause::Ended));
             }
             let soon = left.map_or(LOOK, |left| left.min(LOOK));
             sleep_beside(soon, signals, beside)?;
             beside.serve(self)?;
             if let Some(signals) = signals
-                && signals.ask_to_end()?
+                && let Some(signal) = signals.ask_to_end()?
             {
-                return Ok(());
+                return Ok(Some(Cause::Killed { signal }));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn table(&self) -> Table {

@@ -85,7 +85,7 @@ impl Filter {
 
 fn told_to_end(signals: &Signals) -> bool {
     // Whoever cannot be asked is not waited for.
-    signals.ask_to_end().unwrap_or(true)
+    !matches!(signals.ask_to_end(), Ok(None))
 }
 
 impl Stretch {
