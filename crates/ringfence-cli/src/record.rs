@@ -19,7 +19,7 @@ use ringfence::dotfiles::{self, Telling};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
     Decided, End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError,
-    ReportFile, ShellPolicy, Start, Text, Time,
+    ReportFile, SessionName, ShellPolicy, Start, Text, Time,
 };
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::Plan;
@@ -61,8 +61,7 @@ pub(crate) struct Journal(Arc<Mutex<Pages>>);
 
 #[derive(Debug, Default)]
 struct Pages {
-    session: String,
-    name: String,
+    session: SessionName,
     trail: Option<Trail>,
     stream: Option<EventStream>,
     decisions: Vec<Decision>,
@@ -100,15 +99,14 @@ impl Pages {
     /// Notes an event for the audit trail.
     fn note(&mut self, event: &audit::Event<'_>) {
         let Self {
-            session,
-            name,
+            session: SessionName { id, name, .. },
             trail: Some(trail),
             ..
         } = self
         else {
             return;
         };
-        if let Err(error) = trail.note(session, name, event) {
+        if let Err(error) = trail.note(id, name, event) {
             tell(&format!(
                 "ringfence: an event could not be noted: {error}\n"
             ));
@@ -118,7 +116,7 @@ impl Pages {
     /// Writes an event for a program.
     fn say(&mut self, event: &Event<'_>) {
         if let Some(stream) = &mut self.stream {
-            said(stream.write(event));
+            said(stream.write(&self.session, event));
         }
     }
 }
@@ -127,7 +125,7 @@ impl Pages {
 pub(crate) fn decided_alone(state: Option<&Path>, name: &str, decision: Decision) {
     let journal = Journal::default();
     *journal.pages() = Pages {
-        name: name.to_owned(),
+        session: SessionName::new(String::new(), name.to_owned()),
         trail: state.map(Trail::below),
         ..Pages::default()
     };
@@ -226,11 +224,10 @@ impl Record {
         let mut pages = self.journal.pages();
         pages.trail = scene.surroundings.state.as_deref().map(Trail::below);
         // Where sessions cannot be found by others, this is all there is to call one by.
-        name.unwrap_or_default().clone_into(&mut pages.name);
+        name.unwrap_or_default().clone_into(&mut pages.session.name);
         #[cfg(any(target_os = "linux", target_os = "macos"))]
         if let Ok(named) = ringfence::sessions::About::new(name, command) {
-            pages.session.clone_from(&named.id);
-            pages.name.clone_from(&named.name);
+            pages.session = SessionName::new(named.id.clone(), named.name.clone());
             self.about.session = named.id;
             self.about.name = named.name;
         }
@@ -395,9 +392,10 @@ impl Record {
     }
 
     fn last(self, event: &Event<'_>) {
-        self.journal.pages().say(event);
+        let mut pages = self.journal.pages();
+        pages.say(event);
         if let Some(mut file) = self.file {
-            said(file.write(event));
+            said(file.write(&pages.session, event));
         }
     }
 }

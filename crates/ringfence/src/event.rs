@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use ringfence_core::plan::LimitName;
+use serde::Serialize;
 
 use crate::audit::Denial;
 use crate::decision::Outcome;
@@ -48,8 +49,46 @@ pub use crate::report::{Planned, ShellPolicy};
 pub struct Event {
     /// When.
     pub at: SystemTime,
+    /// To which session.
+    pub session: Arc<SessionName>,
     /// What.
     pub happened: Happened,
+}
+
+/// What a session is called: by this `ringfence sessions` and the audit trail know it.
+///
+/// # Examples
+///
+/// ```no_run
+/// use ringfence::{Policy, Sandbox, sessions::Registry};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = Sandbox::new(Policy::track("."))?;
+/// let mut session = sandbox.command("sleep").arg("60").spawn()?;
+/// if let Some(event) = session.try_event()? {
+///     println!("{} began", event.session.name);
+///     Registry::of_user()?.kill(&event.session.id)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SessionName {
+    /// What nobody else is called. Empty if it has come to nothing before it was called anything, or
+    /// nobody but its holder can find it.
+    #[serde(rename = "session")]
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+}
+
+impl SessionName {
+    /// Of these two.
+    #[doc(hidden)]
+    pub fn new(id: String, name: String) -> Self {
+        Self { id, name }
+    }
 }
 
 /// What can happen to a session.
@@ -160,10 +199,11 @@ pub struct Ended {
 }
 
 impl Event {
-    /// Something that happens now.
+    /// Something that happens now. Whoever holds the session knows what it is called.
     pub(crate) fn now(happened: Happened) -> Self {
         Self {
             at: SystemTime::now(),
+            session: Arc::default(),
             happened,
         }
     }
@@ -186,7 +226,7 @@ impl Event {
     /// # }
     /// ```
     pub fn to_json(&self) -> io::Result<String> {
-        self.line().to_json()
+        self.line().to_json(&self.session)
     }
 
     /// As programs read it.

@@ -23,6 +23,8 @@ use serde::{Serialize, Serializer};
 use crate::audit::Denial;
 use crate::changes::Changes;
 use crate::decision::Decision;
+#[doc(no_inline)]
+pub use crate::event::SessionName;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -368,10 +370,12 @@ fn date(days: u64) -> (u64, u64, u64) {
     (year, month, day_of_month)
 }
 
-/// An event with the version of the format.
+/// An event with the version of the format, and with whose it is.
 #[derive(Serialize)]
 struct Versioned<'a> {
     version: u32,
+    #[serde(flatten)]
+    session: &'a SessionName,
     #[serde(flatten)]
     event: &'a Event<'a>,
 }
@@ -382,16 +386,17 @@ impl Event<'_> {
     /// # Errors
     ///
     /// None that is known of; the format's own.
-    pub fn to_json(&self) -> io::Result<String> {
+    pub fn to_json(&self, session: &SessionName) -> io::Result<String> {
         let versioned = Versioned {
             version: VERSION,
+            session,
             event: self,
         };
         Ok(serde_json::to_string(&versioned)?)
     }
 
-    fn line(&self) -> io::Result<Vec<u8>> {
-        let mut line = self.to_json()?.into_bytes();
+    fn line(&self, session: &SessionName) -> io::Result<Vec<u8>> {
+        let mut line = self.to_json(session)?.into_bytes();
         line.push(b'\n');
         Ok(line)
     }
@@ -483,8 +488,8 @@ impl ReportFile {
     /// # Errors
     ///
     /// The kernel's answer.
-    pub fn write(&mut self, last: &Event<'_>) -> io::Result<()> {
-        let line = last.line()?;
+    pub fn write(&mut self, session: &SessionName, last: &Event<'_>) -> io::Result<()> {
+        let line = last.line(session)?;
         self.0.set_len(0)?;
         self.0.rewind()?;
         self.0.write_all(&line)
@@ -528,8 +533,8 @@ impl EventStream {
     /// # Errors
     ///
     /// The kernel's answer.
-    pub fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
-        self.unread.extend_from_slice(&event.line()?);
+    pub fn write(&mut self, session: &SessionName, event: &Event<'_>) -> io::Result<()> {
+        self.unread.extend_from_slice(&event.line(session)?);
         if matches!(event, Event::End(_) | Event::Refused(_)) {
             let all = std::mem::take(&mut self.unread);
             return self.file.write_all(&all);
@@ -596,6 +601,10 @@ mod tests {
         }
     }
 
+    fn session() -> SessionName {
+        SessionName::new("0123456789abcdef".to_owned(), "web".to_owned())
+    }
+
     fn json(cause: Cause) -> serde_json::Value {
         let report = report(cause);
         let planned = Planned {
@@ -604,7 +613,7 @@ mod tests {
             ..Planned::default()
         };
         let event = Event::End(End::new(&planned, &report));
-        serde_json::from_str(&event.to_json().unwrap()).unwrap()
+        serde_json::from_str(&event.to_json(&session()).unwrap()).unwrap()
     }
 
     #[test]
@@ -613,6 +622,8 @@ mod tests {
             json(Cause::Exited { status: 125 }),
             serde_json::json!({
                 "version": 1,
+                "session": "0123456789abcdef",
+                "name": "web",
                 "event": "end",
                 "engine": "namespaces",
                 "guarantee": "namespaces: all promises hold",
@@ -663,7 +674,7 @@ mod tests {
             let report = report(Cause::Ended);
             let planned = Planned::default();
             let event = Event::End(End::new(&planned, &report));
-            ReportFile::open(path).map(|mut file| file.write(&event).unwrap())
+            ReportFile::open(path).map(|mut file| file.write(&session(), &event).unwrap())
         };
         write(&at("new")).unwrap();
         std::fs::write(at("own"), "x".repeat(100_000)).unwrap();
@@ -708,7 +719,7 @@ mod tests {
             started: now,
             ended: now,
         });
-        stream.write(&refused).unwrap();
+        stream.write(&session(), &refused).unwrap();
         drop((stream, write));
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();

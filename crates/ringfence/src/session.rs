@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::event::{Ended, Event, Happened, Started};
 use crate::launch::{Cause, News, Report, Served, Size};
-use crate::report::Planned;
+use crate::report::{Planned, SessionName};
 use crate::start::Begun;
 
 /// A session that runs: a command and all it has started.
@@ -54,6 +54,7 @@ pub struct Running {
     size: Option<OwnedFd>,
     served: Served,
     planned: Arc<Planned>,
+    name: Arc<SessionName>,
     /// What was heard while somebody waited for the end.
     unread: VecDeque<Event>,
     report: Option<Report>,
@@ -68,6 +69,7 @@ impl Running {
         Begun {
             command,
             planned,
+            name,
             ends: [stdin, stdout, stderr],
         }: Begun,
     ) -> Self {
@@ -75,12 +77,17 @@ impl Running {
         let planned = Arc::new(planned);
         let mut words = vec![command.program];
         words.extend(command.arguments);
-        let started = Event::now(Happened::Started(Box::new(Started {
+        let name = Arc::new(name);
+        let started = Happened::Started(Box::new(Started {
             command: words,
             directory: command.directory,
             process: served.id(),
             planned: Arc::clone(&planned),
-        })));
+        }));
+        let started = Event {
+            session: Arc::clone(&name),
+            ..Event::now(started)
+        };
         Self {
             stdin: stdin.map(ChildStdin::from),
             stdout: stdout.map(ChildStdout::from),
@@ -90,6 +97,7 @@ impl Running {
             terminal: terminal.map(|end| Terminal(File::from(end))),
             served,
             planned,
+            name,
             unread: VecDeque::from([started]),
             report: None,
         }
@@ -305,12 +313,14 @@ impl Running {
                 };
                 self.unread.push_back(Event {
                     at: report.ended,
+                    session: Arc::clone(&self.name),
                     happened: Happened::Ended(Box::new(ended)),
                 });
                 self.report = Some(report);
                 Ok(())
             }
-            Some(News::Happened(event)) => {
+            Some(News::Happened(mut event)) => {
+                event.session = Arc::clone(&self.name);
                 if self.unread.len() < MOST_UNREAD {
                     self.unread.push_back(event);
                 }

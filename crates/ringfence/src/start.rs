@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::command::{Inherit, SpawnError, Stdio, Wanted};
 use crate::launch::{self, Ahead, Decider, Given, LaunchError, NewTerminal, Size, Stream, Streams};
-use crate::report::Planned;
+use crate::report::{Planned, SessionName};
 use crate::sandbox::Sandbox;
 
 /// Everything that is known about a command before its policy is made.
@@ -39,6 +39,7 @@ pub(crate) struct Start {
 pub(crate) struct Begun {
     pub(crate) command: launch::Command,
     pub(crate) planned: Planned,
+    pub(crate) name: SessionName,
     /// The caller's ends of the streams that are pipes.
     pub(crate) ends: [Option<OwnedFd>; 3],
 }
@@ -54,7 +55,7 @@ impl Start {
 
     fn run(mut self, ahead: Option<Ahead>) -> Result<(launch::Running, Begun), SpawnError> {
         let (streams, ends) = self.open().map_err(SpawnError::Stream)?;
-        let (running, (command, planned)) = match ahead {
+        let (running, (command, planned, name)) = match ahead {
             None => self.attempt(streams, None)?,
             Some(ahead) => {
                 let spare = streams.try_clone().map_err(SpawnError::Stream)?;
@@ -68,6 +69,7 @@ impl Start {
         let begun = Begun {
             command,
             planned,
+            name,
             ends,
         };
         Ok((running, begun))
@@ -77,7 +79,7 @@ impl Start {
         &self,
         streams: Streams,
         ahead: Option<Ahead>,
-    ) -> Result<(launch::Running, (launch::Command, Planned)), SpawnError> {
+    ) -> Result<(launch::Running, (launch::Command, Planned, SessionName)), SpawnError> {
         let walls = self.sandbox.walls()?;
         let project = walls.place.project.as_path();
         let command = launch::Command {
@@ -95,13 +97,14 @@ impl Start {
             ..Given::from(streams)
         };
         let options = self.sandbox.options(&command, &walls);
+        let name = options.session_name();
         let prepared = launch::prepare_with(&walls.policy, &walls.plan, &command, options, given)?;
         let prepared = match &self.decider {
             Some(decider) => prepared.asking(Arc::clone(decider)),
             None => prepared,
         };
         let planned = Planned::new(&walls.policy, &walls.plan);
-        Ok((prepared.spawn()?, (command, planned)))
+        Ok((prepared.spawn()?, (command, planned, name)))
     }
 
     /// The caller's variables, as far as they are offered.

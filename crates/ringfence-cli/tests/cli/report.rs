@@ -57,6 +57,34 @@ fn a_status_of_the_command_is_not_taken_for_a_refusal() {
     assert!(start["started"].as_str() <= end["ended"].as_str());
 }
 
+/// With both a program can end the session, and find it in the trail.
+#[test]
+fn every_event_says_whose_it_is() {
+    let world = World::new();
+    let report = world.root().join("report");
+    let flags = ["--name", "web", "--report", report.to_str().unwrap(), "--"];
+    for (command, code) in [
+        // Something is denied on the way.
+        (&["sh", "-c", "mkdir .vscode; exit 3"][..], 3),
+        (&["/absent/program"], 127),
+    ] {
+        let (ran, mut events) = with_events(&world, &[&flags, command].concat());
+        assert_eq!(ran.code, Some(code), "{}", ran.errors);
+        let text = fs::read_to_string(&report).unwrap();
+        events.push(serde_json::from_str(&text).unwrap());
+        let log = world.run(&["log", "--json"]).out;
+        let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+        let id = last["session"].as_str().unwrap();
+        assert_eq!(id.len(), 16, "{last}");
+        for event in &events {
+            assert_eq!(
+                (&event["session"], &event["name"]),
+                (&id.into(), &"web".into())
+            );
+        }
+    }
+}
+
 #[test]
 fn a_refusal_says_so_whatever_the_reason() {
     for (arguments, code) in [

@@ -87,7 +87,7 @@ use serde::Serialize;
 use crate::approve::bound::Captured;
 use crate::audit::Denial;
 use crate::changes::Changes;
-use crate::event::Event;
+use crate::event::{Event, SessionName};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -516,6 +516,17 @@ pub struct Options {
     /// What only tests ask for.
     #[doc(hidden)]
     pub testing: Testing,
+}
+
+impl Options {
+    /// What the session is called, where others find it.
+    pub(crate) fn session_name(&self) -> SessionName {
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        if let Some((_, about)) = &self.registry {
+            return SessionName::new(about.id.clone(), about.name.clone());
+        }
+        SessionName::default()
+    }
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]

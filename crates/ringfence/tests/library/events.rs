@@ -65,6 +65,26 @@ fn events_come_in_order_and_end_with_the_report() {
     also_as_plain_user("events::events_come_in_order_and_end_with_the_report");
 }
 
+#[test]
+fn events_say_whose_they_are() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let events = |script: &str| -> Vec<Event> {
+        let mut session = sandbox.command("sh").args(["-c", script]).spawn().unwrap();
+        session.events().collect()
+    };
+    let (one, other) = (events("mkdir .vscode; exit 0"), events("exit 0"));
+    assert_eq!((one.len(), other.len()), (3, 2), "{one:?} {other:?}");
+    for event in &one {
+        assert_eq!(event.session.id, one[0].session.id);
+        assert!(event.session.name.starts_with("sh-"), "{event:?}");
+        let json = json(event);
+        assert_eq!(json["session"], *event.session.id);
+        assert_eq!(json["name"], *event.session.name);
+    }
+    assert_ne!(one[0].session.id, other[0].session.id);
+}
+
 /// Tries everything that ringfence itself says no to, and waits until somebody has heard of it.
 const TRIES: &str = "
 import os, socket, sys

@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use ringfence_gate::Destination;
 use ringfence_gate::judge::{Answer, Decider};
@@ -144,10 +143,6 @@ impl Running {
 /// Tells which limit has ended a command, if one has.
 pub(super) fn tell_limit(cause: Cause, observer: &mut dyn Observer) {
     if let Some(limit) = cause.limit() {
-        let event = Event {
-            at: SystemTime::now(),
-            happened: Happened::Limited(limit),
-        };
-        observer.happened(&event);
+        observer.happened(&Event::now(Happened::Limited(limit)));
     }
 }
