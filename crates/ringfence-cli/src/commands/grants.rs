@@ -52,6 +52,13 @@ fn purpose(change: &GrantChange) -> Purpose {
     }
 }
 
+/// The answer, for programs.
+#[derive(Serialize)]
+struct Record<'a> {
+    version: u32,
+    grants: &'a [Row],
+}
+
 /// One grant, as programs read it.
 #[derive(Serialize)]
 struct Row {
@@ -150,7 +157,10 @@ fn list(json: bool) -> Result<Exit, Exit> {
     }
     let rows = rows(&scene)?;
     if json {
-        return Ok(answer_json(&rows));
+        return Ok(answer_json(&Record {
+            version: 1,
+            grants: &rows,
+        }));
     }
     let mut out = String::new();
     for row in &rows {

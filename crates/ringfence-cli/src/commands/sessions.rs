@@ -7,17 +7,32 @@ use std::time::{Duration, SystemTime};
 use ringfence::place::{Lookout, Surroundings};
 use ringfence::sessions::{Registry, Session, State};
 use ringfence_core::text::printable;
+use serde::Serialize;
 
 use crate::args::SessionsCommand;
 use crate::exit::Exit;
 use crate::output::{answer, answer_json, complain, tell, visible};
+
+/// The answer, for programs.
+#[derive(Serialize)]
+struct Record<'a> {
+    version: u32,
+    sessions: &'a [Session],
+}
+
+impl<'a> Record<'a> {
+    fn of(sessions: &'a [Session]) -> Self {
+        let version = 1;
+        Self { version, sessions }
+    }
+}
 
 pub(super) fn run(command: &SessionsCommand) -> Result<Exit, Exit> {
     let registry = open()?;
     let Some(registry) = registry else {
         // Nobody has ever started a session, so there is none.
         return match command {
-            SessionsCommand::List { json: true } => Ok(answer_json(&Vec::<Session>::new())),
+            SessionsCommand::List { json: true } => Ok(answer_json(&Record::of(&[]))),
             SessionsCommand::List { json: false } => Ok(answer("no sessions\n")),
             SessionsCommand::Kill { names } => Err(unknown(names)),
             SessionsCommand::Clean => Ok(answer("nothing was left behind\n")),
@@ -27,7 +42,7 @@ pub(super) fn run(command: &SessionsCommand) -> Result<Exit, Exit> {
         SessionsCommand::List { json } => {
             let sessions = registry.sessions().map_err(|error| refused(&error))?;
             if *json {
-                return Ok(answer_json(&sessions));
+                return Ok(answer_json(&Record::of(&sessions)));
             }
             Ok(answer(&table(&sessions, SystemTime::now())))
         }

@@ -158,6 +158,16 @@ fn a_yes_for_always_is_written_to_the_settings_and_asked_no_more() {
         "{listed}"
     );
     assert_eq!(listed.lines().count(), 1, "no thread has it: {listed}");
+    let listed = world.run(&["grants", "list", "--json"]).out;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["version"], 1, "{listed}");
+    let [grant] = &listed["grants"].as_array().unwrap()[..] else {
+        panic!("{listed}");
+    };
+    assert_eq!(
+        (&grant["kind"], &grant["scope"]),
+        (&"write".into(), &"always".into())
+    );
     let revoked = world.run(&["grants", "revoke", "--write", "../outside"]);
     assert_eq!(revoked.code, Some(0), "{revoked:?}");
     try_writing(&world, &flags);

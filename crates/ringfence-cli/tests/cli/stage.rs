@@ -104,7 +104,9 @@ impl Stage {
 
     pub(crate) fn list(&self) -> Vec<Value> {
         let ran = self.done(&["sessions", "list", "--json"]);
-        serde_json::from_str(&ran.out).unwrap()
+        let answer: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(answer["version"], 1, "{answer}");
+        answer["sessions"].as_array().unwrap().clone()
     }
 
     /// Waits until the sessions are these.
