@@ -16,6 +16,7 @@ mod linger;
 mod log;
 mod man;
 mod preview;
+mod refusal;
 mod run;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod sessions;

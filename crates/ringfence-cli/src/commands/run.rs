@@ -25,6 +25,7 @@ use super::fallback::{Choice, Fallback, is_unmade};
 use super::judged::Judged;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use super::linger;
+use super::refusal::explain_refusal;
 use super::{approve, preview, with_causes};
 use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
@@ -564,23 +565,4 @@ fn restore_on_panic(rescue: Rescue) {
         rescue.restore();
         otherwise(panic);
     }));
-}
-
-fn explain_refusal(error: &LaunchError) -> Exit {
-    let text = with_causes(error);
-    let hint = match error {
-        LaunchError::Directory { .. } => {
-            Some("start it somewhere else, or grant the directory with `--read` or `--write`")
-        }
-        LaunchError::Act { .. } => Some("`ringfence explain --plan` shows every act"),
-        #[cfg(any(target_os = "linux", target_os = "macos"))]
-        LaunchError::Unfindable { .. } => Some(linger::WHERE_TO_BE_FOUND),
-        _ => None,
-    };
-    complain(&text, hint);
-    match error {
-        LaunchError::NotExecutable { .. } => Exit::NotExecutable,
-        LaunchError::NotFound { .. } => Exit::NotFound,
-        _ => Exit::Refused,
-    }
 }
