@@ -129,7 +129,7 @@ pub use command::{Command, Output, SpawnError, Stdio};
 pub use event::{Event, Happened};
 #[cfg(unix)]
 #[doc(inline)]
-pub use launch::{Cause, HelperFault, LaunchError, NameFound, Report, Size, StepName};
+pub use launch::{Cause, HelperFault, LaunchError, NameFound, Part, Report, Size, StepName};
 #[cfg(unix)]
 #[doc(inline)]
 pub use place::PlaceError;

@@ -302,8 +302,22 @@ enum Interpreter {
     Named(String),
 }
 
-/// The interpreters that the first line of a script names; none if it is not a script.
-fn interpreters(image: &dyn Image) -> Vec<Interpreter> {
+/// What the kernel runs in the place of a program: what the first line of a script names, or the
+/// loader of a compiled program. None if it runs the program itself.
+pub fn interpreter_of(program: &Path, files: &dyn Files) -> Option<PathBuf> {
+    let image = files.open(program)?;
+    if let Some(names) = elf::names(&*image) {
+        return names.loader.as_deref().map(as_path);
+    }
+    let line = script_line(&*image)?;
+    // Blanks end a name, and nothing else does: not the return that some editors put there.
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let first = line.split(blank).find(|word| !word.is_empty())?;
+    Some(as_path(first))
+}
+
+/// The first line of a script, behind its mark.
+fn script_line(image: &dyn Image) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     for offset in 0..FIRST_LINE {
         let mut byte = [0];
@@ -313,10 +327,15 @@ fn interpreters(image: &dyn Image) -> Vec<Interpreter> {
         }
         line.push(byte[0]);
         if offset == 1 && line != b"#!" {
-            return Vec::new();
+            return None;
         }
     }
-    let Some(rest) = line.strip_prefix(b"#!") else {
+    line.strip_prefix(b"#!").map(<[u8]>::to_vec)
+}
+
+/// The interpreters that the first line of a script names; none if it is not a script.
+fn interpreters(image: &dyn Image) -> Vec<Interpreter> {
+    let Some(rest) = script_line(image) else {
         return Vec::new();
     };
     let mut words = rest

@@ -104,7 +104,10 @@ impl Start {
             None => prepared,
         };
         let planned = Planned::new(&walls.policy, &walls.plan);
-        Ok((prepared.spawn()?, (command, planned, name)))
+        let explained =
+            |error: LaunchError| error.explained(&walls.policy, &command, &self.variables);
+        let running = prepared.spawn().map_err(explained)?;
+        Ok((running, (command, planned, name)))
     }
 
     /// The caller's variables, as far as they are offered.

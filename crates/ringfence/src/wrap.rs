@@ -312,7 +312,9 @@ fn session(
     };
     let start = |streams: Streams| -> Result<Running, LaunchError> {
         let options = options(surroundings, &command, place, plan);
-        launch::prepare_with(policy, plan, &command, options, streams.into())?.spawn()
+        let prepared = launch::prepare_with(policy, plan, &command, options, streams.into())?;
+        let running = prepared.spawn();
+        running.map_err(|error| error.explained(policy, &command, &[]))
     };
     let waited = if let Some(relay) = relay {
         start(relay.streams())?.wait_relaying(relay)

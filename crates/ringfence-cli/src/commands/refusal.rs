@@ -1,19 +1,30 @@
 //! Why nothing was started, and what would help.
 
+use std::path::Path;
+
 use ringfence::launch::LaunchError;
 
 use super::with_causes;
 use crate::exit::Exit;
 use crate::output::complain;
+use crate::print::verdict::shell_word;
 
 /// Says it; the result is the status that tells a shell about it.
 pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
     let text = with_causes(error);
+    let called;
     let hint = match error {
         LaunchError::Directory { .. } => {
             Some("start it somewhere else, or grant the directory with `--read` or `--write`")
         }
         LaunchError::Act { .. } => Some("`ringfence explain --plan` shows every act"),
+        LaunchError::Hidden { file, link, .. } => {
+            called = how_to_show(file, link.as_deref());
+            Some(&*called)
+        }
+        LaunchError::NoInterpreter { .. } => {
+            Some("install it, or have the program name another one")
+        }
         #[cfg(any(target_os = "linux", target_os = "macos"))]
         LaunchError::Unfindable { .. } => Some(super::linger::WHERE_TO_BE_FOUND),
         _ => None,
@@ -21,7 +32,20 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
     complain(&text, hint);
     match error {
         LaunchError::NotExecutable { .. } => Exit::NotExecutable,
-        LaunchError::NotFound { .. } => Exit::NotFound,
+        LaunchError::Hidden { .. }
+        | LaunchError::NoInterpreter { .. }
+        | LaunchError::NotFound { .. } => Exit::NotFound,
         _ => Exit::Refused,
+    }
+}
+
+/// What lets a hidden program be run.
+fn how_to_show(file: &Path, link: Option<&Path>) -> String {
+    let file = shell_word(file.as_os_str());
+    match link {
+        None => format!("`--exec {file}` lets it be run"),
+        Some(_) => {
+            format!("it leads to {file}: with `--exec {file}` that can be run, by that name")
+        }
     }
 }

@@ -457,7 +457,8 @@ fn session(
     let running = prepared.spawn_while(|| {
         record.warn_of_secrets(policy);
         record.make_ready();
-    })?;
+    });
+    let running = running.map_err(|error| error.explained(policy, &command, &[]))?;
     record.start(&running, job.command, &command.directory, plan);
     let mut lines = String::new();
     for group in gaps_by_reason(plan) {

@@ -25,6 +25,9 @@ mod hostile;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod linger;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod missing;
 #[cfg(test)]
 mod network;
 #[cfg(target_os = "linux")]

@@ -59,11 +59,31 @@ pub enum LaunchError {
         /// What the kernel answered.
         source: io::Error,
     },
-    /// The program is not there.
+    /// The program is not there, on the host either.
     #[error("{}: command not found", program.display())]
     NotFound {
         /// As it was asked for.
         program: PathBuf,
+    },
+    /// The program is there, and the command cannot see it, or what runs it.
+    #[error("{}: command not found: the policy hides {part}{}", program.display(), link.as_ref().unwrap_or(file).display())]
+    Hidden {
+        /// As it was asked for.
+        program: PathBuf,
+        /// Which part of it is hidden.
+        part: Part,
+        /// That file, links followed: granted as a program, it can be run.
+        file: PathBuf,
+        /// The link it was called by, if that is hidden: then the file has to be called by its own name.
+        link: Option<PathBuf>,
+    },
+    /// The program is there, and what would run it is not.
+    #[error("{}: command not found: its interpreter {} is not there", program.display(), interpreter.display())]
+    NoInterpreter {
+        /// As it was asked for.
+        program: PathBuf,
+        /// What its first line names, or what a compiled program names as its loader.
+        interpreter: PathBuf,
     },
     /// The program is there and cannot be run.
     #[error("{}: cannot be run", program.display())]
@@ -113,6 +133,43 @@ pub enum LaunchError {
         /// Which engine.
         engine: Engine,
     },
+}
+
+/// What of a program the policy hides.
+///
+/// # Examples
+///
+/// ```
+/// use ringfence::{LaunchError, Part};
+///
+/// let hidden = LaunchError::Hidden {
+///     program: "deploy".into(),
+///     part: Part::Interpreter,
+///     file: "/home/me/.secret/python".into(),
+///     link: None,
+/// };
+/// assert_eq!(
+///     hidden.to_string(),
+///     "deploy: command not found: the policy hides its interpreter /home/me/.secret/python"
+/// );
+/// assert_eq!(hidden.exit_status(), 127);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// What runs it.
+    Interpreter,
+    /// The program itself.
+    Program,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Interpreter => "its interpreter ",
+            Self::Program => "",
+        })
+    }
 }
 
 /// Why ringfence does not run another program, even one of the system.
@@ -202,7 +259,7 @@ impl LaunchError {
     /// ```
     pub fn exit_status(&self) -> u8 {
         match self {
-            Self::NotFound { .. } => 127,
+            Self::Hidden { .. } | Self::NoInterpreter { .. } | Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
             _ => 125,
         }

@@ -8,6 +8,8 @@
 mod beside;
 mod error;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
+mod missing;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod passing;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) mod pipes;
@@ -21,7 +23,7 @@ mod streams;
 mod testing;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod words;
-pub use error::{HelperFault, LaunchError, StepName};
+pub use error::{HelperFault, LaunchError, Part, StepName};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use passing::Signals;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

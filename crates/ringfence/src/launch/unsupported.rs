@@ -52,6 +52,19 @@ pub fn prepare_with(
     prepare(policy, plan, command, options)
 }
 
+impl LaunchError {
+    /// Nothing is ever looked for here.
+    #[must_use]
+    pub fn explained(
+        self,
+        _policy: &Policy,
+        _command: &Command,
+        _variables: &[(std::ffi::OsString, std::ffi::OsString)],
+    ) -> Self {
+        self
+    }
+}
+
 impl Prepared {
     /// Never called.
     #[must_use]

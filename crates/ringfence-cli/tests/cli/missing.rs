@@ -1,0 +1,117 @@
+//! Programs that are not found inside, and why.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::world::World;
+
+/// Makes a script that somebody can run.
+fn script(path: &Path, text: &str) -> PathBuf {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_owned()
+}
+
+/// A compiled program whose loader is called something else.
+fn without_loader(path: &Path) {
+    let mut program = fs::read("/bin/true").unwrap();
+    let (usual, other) = (b"/ld-linux", b"/ld-absen");
+    let at = program.windows(usual.len()).position(|part| part == usual);
+    let at = at.unwrap();
+    program[at..at + other.len()].copy_from_slice(other);
+    fs::write(path, program).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Each is refused with its reason; with what the help says it runs, where that is a flag.
+#[test]
+fn it_is_said_why_a_program_is_not_found() {
+    let world = World::new();
+    let (home, project) = (world.home(), world.project());
+    let own = "#!/bin/sh\nexit 7\n";
+    let hidden = script(&home.join(".ssh/tool"), own);
+    symlink(&hidden, project.join("seen-link")).unwrap();
+    script(&project.join("works"), own);
+    symlink(project.join("works"), home.join(".ssh/link")).unwrap();
+    script(&project.join("no-sh"), "#!/absent/sh\nexit 7\n");
+    script(&project.join("dos"), "#!/bin/sh\r\nexit 7\r\n");
+    let by_hidden = format!("#!{}\n", hidden.display());
+    script(&project.join("by-hidden"), &by_hidden);
+    let hidden = hidden.to_str().unwrap();
+    let link = home.join(".ssh/link");
+    let key = home.join(".ssh/key");
+    fs::write(&key, "secret").unwrap();
+    script(&project.join("by-key"), &format!("#!{}\n", key.display()));
+    let granted = "`--exec [HOME]/.ssh/tool` lets it be run";
+    for (command, flags, reason, help) in [
+        (
+            hidden,
+            &["--exec", hidden][..],
+            "the policy hides [HOME]/.ssh/tool",
+            granted,
+        ),
+        (
+            "./seen-link",
+            &["--exec", hidden],
+            "the policy hides [HOME]/.ssh/tool",
+            granted,
+        ),
+        (
+            link.to_str().unwrap(),
+            &[],
+            "the policy hides [HOME]/.ssh/link",
+            "it leads to [PROJECT]/works: with `--exec [PROJECT]/works`",
+        ),
+        (
+            "./by-hidden",
+            &["--exec", hidden],
+            "the policy hides its interpreter [HOME]/.ssh/tool",
+            granted,
+        ),
+        (
+            "./no-sh",
+            &[],
+            "its interpreter /absent/sh is not there",
+            "install it",
+        ),
+        (
+            "./dos",
+            &[],
+            "its interpreter /bin/sh\\u{d} is not there",
+            "install it",
+        ),
+        // Whether a key is there is nobody's business.
+        (
+            "./by-key",
+            &[],
+            "its interpreter [HOME]/.ssh/key is not there",
+            "install it",
+        ),
+    ] {
+        let ran = world.run(&["run", "--", command]);
+        assert_eq!(ran.code, Some(127), "{command}: {}", ran.errors);
+        let said = format!("command not found: {reason}\n");
+        assert!(ran.errors.contains(&said), "{command}: {}", ran.errors);
+        assert!(ran.errors.contains(help), "{command}: {}", ran.errors);
+        if !flags.is_empty() {
+            let ran = world.run(&[&["run"], flags, &["--", command]].concat());
+            assert_eq!(ran.code, Some(7), "{command}: {}", ran.errors);
+        }
+    }
+    without_loader(&project.join("no-loader"));
+    let ran = world.run(&["run", "--", "./no-loader"]);
+    assert_eq!(ran.code, Some(127), "{}", ran.errors);
+    assert!(ran.errors.contains("/ld-absen"), "{}", ran.errors);
+    // What is nowhere, and what nobody could run outside either.
+    for command in ["./absent", "no-such-program", key.to_str().unwrap()] {
+        let ran = world.run(&["run", "--", command]);
+        assert_eq!(ran.code, Some(127), "{command}: {}", ran.errors);
+        assert!(
+            ran.errors.ends_with("command not found\n"),
+            "{command}: {}",
+            ran.errors
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Why a program was not found inside that may well be there on the host.
+//!
+//! The kernel says the same of a program that is nowhere, of one that the policy hides, and of one
+//! whose interpreter is missing. Which it is can be told from outside, once nothing was started.
+//! Nothing is said of files that nobody could run: a script that names a key as its interpreter
+//! must not learn whether the key is there.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_core::path::AbsPath;
+use ringfence_core::policy::{Access, Content, Found, Policy, Seen};
+
+use super::words::{environment, programs};
+use super::{Command, LaunchError, Part};
+use crate::lookout::Lookout;
+use crate::programs::{OnDisk, interpreter_of};
+
+/// How many scripts may stand before a program; the kernel allows fewer.
+const MOST_SCRIPTS: usize = 5;
+
+impl LaunchError {
+    /// The same with the reason, if it says only that there is no such program.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn explained(
+        self,
+        policy: &Policy,
+        command: &Command,
+        variables: &[(OsString, OsString)],
+    ) -> Self {
+        match self {
+            Self::NotFound { program } => {
+                let reason = reason(policy, command, variables);
+                reason.unwrap_or(Self::NotFound { program })
+            }
+            other => other,
+        }
+    }
+}
+
+/// Why the first file that could have been meant was not run.
+fn reason(
+    policy: &Policy,
+    command: &Command,
+    variables: &[(OsString, OsString)],
+) -> Option<LaunchError> {
+    let environment = environment(policy, command, variables).ok()?;
+    let candidates = programs(command, &environment).ok()?;
+    let outside = Outside {
+        policy,
+        lookout: Lookout::new(),
+    };
+    candidates.iter().find_map(|candidate| {
+        let name = Path::new(OsStr::from_bytes(candidate.to_bytes()));
+        let name = command.directory.join(name);
+        let file = outside.program(&name)?;
+        outside.missing(command.program.as_ref(), &name, file)
+    })
+}
+
+/// The host, and what a policy lets be seen of it.
+struct Outside<'a> {
+    policy: &'a Policy,
+    lookout: Lookout,
+}
+
+impl Outside<'_> {
+    /// The file of this name that somebody could run, links followed.
+    fn program(&self, name: &Path) -> Option<AbsPath> {
+        let Seen::At(file, Found::File) = self.lookout.look(name) else {
+            return None;
+        };
+        let mode = std::fs::metadata(file.as_path()).ok()?.permissions().mode();
+        (mode & 0o111 != 0).then_some(file)
+    }
+
+    /// Whether the command sees the host's file of this name.
+    fn is_seen(&self, path: &AbsPath) -> bool {
+        let verdict = self.policy.files().access(path);
+        verdict.access != Access::None && verdict.content() == Content::Host
+    }
+
+    /// What is missing of a program that is there: itself, or what runs it.
+    fn missing(&self, program: &Path, name: &Path, file: AbsPath) -> Option<LaunchError> {
+        let hidden = |part, file: AbsPath, link| LaunchError::Hidden {
+            program: program.to_owned(),
+            part,
+            file: file.as_path().to_owned(),
+            link,
+        };
+        let link = self.hidden_link(name, &file);
+        if link.is_some() || !self.is_seen(&file) {
+            return Some(hidden(Part::Program, file, link));
+        }
+        let mut script = file;
+        for _ in 0..MOST_SCRIPTS {
+            let interpreter = interpreter_of(script.as_path(), &OnDisk)?;
+            let Some(file) = self.program(&interpreter) else {
+                return Some(LaunchError::NoInterpreter {
+                    program: program.to_owned(),
+                    interpreter,
+                });
+            };
+            let link = self.hidden_link(&interpreter, &file);
+            if link.is_some() || !self.is_seen(&file) {
+                return Some(hidden(Part::Interpreter, file, link));
+            }
+            script = file;
+        }
+        None
+    }
+
+    /// The name, if it is a link and is itself hidden: what it leads to can then be granted, and not
+    /// be found by it.
+    fn hidden_link(&self, name: &Path, file: &AbsPath) -> Option<PathBuf> {
+        let (parent, last) = (name.parent()?, name.file_name()?);
+        let Seen::At(parent, _) = self.lookout.look(parent) else {
+            return None;
+        };
+        let own = AbsPath::lexical(parent.as_path().join(last)).ok()?;
+        (own != *file && !self.is_seen(&own)).then(|| name.to_owned())
+    }
+}
