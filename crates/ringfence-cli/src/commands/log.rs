@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringfence::audit::{Reader, files};
 use ringfence::place::{Lookout, Surroundings};
-use ringfence_core::text::printable;
+use ringfence_core::text::{escape_lines, printable};
 use serde_json::Value;
 
 use crate::args::Log;
@@ -31,22 +31,31 @@ pub(super) fn run(arguments: &Log) -> Result<Exit, Exit> {
     };
     // From before the past is read, so that nothing falls between.
     let mut reader = Reader::at_end(&state);
+    let mut found = false;
     for path in files(&state) {
         let file = File::open(&path).map_err(|error| unreadable(&error))?;
         for line in BufReader::new(file).split(b'\n') {
             let line = line.map_err(|error| unreadable(&error))?;
-            let said = say(&line, arguments);
+            let Some(event) = wanted(&line, arguments) else {
+                continue;
+            };
+            found = true;
+            let said = say(&event, arguments);
             if said != Exit::Success {
                 return Ok(said);
             }
         }
     }
     if !arguments.follow {
-        return Ok(Exit::Success);
+        return match &arguments.session {
+            Some(name) if !found => Err(unknown(name)),
+            _ => Ok(Exit::Success),
+        };
     }
     loop {
         for line in reader.new_lines().map_err(|error| unreadable(&error))? {
-            let said = say(&line, arguments);
+            let event = wanted(&line, arguments);
+            let said = event.map_or(Exit::Success, |event| say(&event, arguments));
             if said != Exit::Success {
                 return Ok(said);
             }
@@ -60,29 +69,43 @@ fn unreadable(error: &std::io::Error) -> Exit {
     Exit::Refused
 }
 
-/// Prints a line that was asked for. What is no event of ours is left out.
-fn say(line: &[u8], arguments: &Log) -> Exit {
-    let Ok(event) = serde_json::from_slice::<Value>(line) else {
-        return Exit::Success;
-    };
+fn unknown(name: &str) -> Exit {
+    complain(
+        &format!("there is no session called {name} in the audit trail"),
+        Some("`ringfence log` shows those there are; old ones are put aside and removed in time"),
+    );
+    Exit::No
+}
+
+/// An event that was asked for. What is none of ours is left out.
+fn wanted(line: &[u8], arguments: &Log) -> Option<Value> {
+    let event = serde_json::from_slice::<Value>(line).ok()?;
     let wanted = arguments.session.as_deref().is_none_or(|wanted| {
         let is = |key: &str| event[key].as_str() == Some(wanted);
         is("session") || is("name")
     });
-    if !wanted {
-        return Exit::Success;
-    }
+    wanted.then_some(event)
+}
+
+fn say(event: &Value, arguments: &Log) -> Exit {
     if arguments.json {
         let mut text = ringfence_core::text::escape_json(&event.to_string()).into_owned();
         text.push('\n');
         return answer_exactly(&text);
     }
-    answer(&sentence(&event))
+    answer(&sentence(event))
+}
+
+/// A text in which names were made printable when it was written: what is hidden in it is shown, and
+/// a backslash is one.
+fn on_one_line(text: &str) -> String {
+    escape_lines(text).replace('\n', "\\n")
 }
 
 /// One event for people.
 fn sentence(event: &Value) -> String {
     let text = |key: &str| printable(event[key].as_str().unwrap_or("?"));
+    let told = |key: &str| on_one_line(event[key].as_str().unwrap_or("?"));
     let mut out = format!("{}  {:16}  ", text("time"), text("name"));
     // Writing to a String cannot fail.
     let _ = match event["event"].as_str() {
@@ -117,14 +140,14 @@ fn sentence(event: &Value) -> String {
             };
             write!(out, "ended    {how} after {} ms", event["milliseconds"])
         }
-        Some("refused") => write!(out, "refused  {}", text("error")),
+        Some("refused") => write!(out, "refused  {}", told("error")),
         Some("denial") => write!(
             out,
             "denied   {} {} ({} times; {})",
             text("what"),
-            text("target"),
+            told("target"),
             event["count"],
-            text("fix")
+            told("fix")
         ),
         Some("decision") => {
             let scope = match event["scope"].as_str() {
@@ -132,10 +155,10 @@ fn sentence(event: &Value) -> String {
                 Some("always") => " for always",
                 _ => "",
             };
-            let (request, answer, by) = (text("request"), text("answer"), text("by"));
+            let (request, answer, by) = (told("request"), told("answer"), told("by"));
             write!(out, "decided  {request}: {answer}{scope} (by {by})")
         }
-        _ => write!(out, "{}", printable(&event.to_string())),
+        _ => write!(out, "{}", on_one_line(&event.to_string())),
     };
     out.push('\n');
     out
@@ -161,6 +184,23 @@ mod tests {
             line,
             "2026-01-01T00:00:00.000Z  a\\u{1b}[2J        started  x\\u{202e}\\n ? in /p\\u{7} (namespaces)\n"
         );
+        // A name that was made printable when it was written stays as it is; a forged one cannot draw.
+        for (written, shown) in [
+            (r"/p/new\nline\\", r"/p/new\nline\\"),
+            ("/p/new\nline\u{1b}", r"/p/new\nline\u{1b}"),
+        ] {
+            for (event, field) in [
+                ("denial", "target"),
+                ("decision", "request"),
+                ("refused", "error"),
+                ("unknown", "what"),
+            ] {
+                let line = sentence(&serde_json::json!({ "event": event, field: written }));
+                assert_eq!(line.lines().count(), 1, "{line}");
+                assert!(!line.contains('\u{1b}'), "{line}");
+                assert!(line.contains(shown) || event == "unknown", "{line}");
+            }
+        }
         for event in ["{}", "[]", "7", r#"{"event":"end"}"#, r#"{"event":7}"#] {
             let event: Value = serde_json::from_str(event).unwrap();
             assert_eq!(sentence(&event).lines().count(), 1);

@@ -176,6 +176,16 @@ fn what_happens_is_written_down() {
         let id = log[2]["session"].as_str().unwrap();
         assert_eq!(stage.done(&["log", "--session", id]).out.lines().count(), 2);
 
+        for form in [
+            &["log", "--session", "nope"][..],
+            &["log", "--json", "--session", "nope"],
+        ] {
+            let none = stage.run(form);
+            assert_eq!((none.code, &*none.out), (Some(1), ""), "{}", none.errors);
+            let said = "there is no session called nope in the audit trail";
+            assert!(none.errors.contains(said), "{}", none.errors);
+        }
+
         // A command cannot reach its own trail.
         let reach = "cat ~/.local/state/ringfence/log.jsonl; echo forged >> ~/.local/state/ringfence/log.jsonl; true";
         let tried = stage.done(&["run", "--", "sh", "-c", reach]);
@@ -203,6 +213,18 @@ fn the_trail_can_be_followed() {
     assert!(!text.contains("before"), "{text}");
     follower.kill().unwrap();
     follower.wait().unwrap();
+}
+
+/// What was made printable when it was written is shown as it is.
+#[test]
+fn names_in_the_trail_are_escaped_once() {
+    let stage = Stage::new(None);
+    fs::create_dir(stage.world.home().join("new\nline")).unwrap();
+    let asked = "../new\nline";
+    let flags = ["run", "--no-prompt", "--request-write", asked, "--", "true"];
+    assert_eq!(stage.run(&flags).code, Some(125));
+    let shown = stage.done(&["log"]).out;
+    assert!(shown.contains("write [HOME]/new\\nline: "), "{shown}");
 }
 
 /// A trail that cannot be written keeps nobody from working.
