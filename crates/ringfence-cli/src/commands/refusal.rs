@@ -22,6 +22,10 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
             called = how_to_show(file, link.as_deref());
             Some(&*called)
         }
+        LaunchError::Limit { limit, .. } => {
+            called = format!("write a larger limit `{limit}`, or `none`");
+            Some(&*called)
+        }
         LaunchError::NoInterpreter { .. } => {
             Some("install it, or have the program name another one")
         }

@@ -24,6 +24,9 @@ mod help;
 mod hostile;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod limits;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod linger;
 #[cfg(target_os = "linux")]
 #[cfg(test)]

@@ -152,6 +152,10 @@ impl Stage {
         }
     }
 
+    pub(crate) fn is_root(&self) -> bool {
+        self.user.is_none() && rustix::process::geteuid().is_root()
+    }
+
     pub(crate) fn has_cgroup(&self) -> bool {
         self.run(&["doctor"])
             .out

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use ringfence_core::plan::{Engine, Gap, Step};
+use ringfence_core::plan::{Engine, Gap, LimitName, Step};
 
 /// Why a command was not started. When this is returned, none of its code has run.
 ///
@@ -50,6 +50,18 @@ pub enum LaunchError {
     Gaps {
         /// Every rule that would not hold.
         gaps: Vec<Gap>,
+    },
+    /// A limit leaves too little to start anything with.
+    #[error("could not {step} within the limit {limit}={bound}")]
+    Limit {
+        /// Which one.
+        limit: LimitName,
+        /// As it was set.
+        bound: u64,
+        /// Which act ran into it, in words.
+        step: StepName,
+        /// What the kernel answered, or would have.
+        source: io::Error,
     },
     /// Something that a launch needs could not be had.
     #[error("could not {what}")]

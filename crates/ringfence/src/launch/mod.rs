@@ -8,7 +8,7 @@
 mod beside;
 mod error;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-mod missing;
+mod explained;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod passing;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

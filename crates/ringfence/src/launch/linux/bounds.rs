@@ -1,5 +1,6 @@
 //! The cgroup of a session, and the limits that it or the kernel's own bounds hold.
 
+use std::io;
 use std::path::Path;
 
 use ringfence_core::plan::{Act, LimitName, Plan, Step};
@@ -13,6 +14,9 @@ use crate::launch::{LaunchError, Linger, Options, StepName};
 use crate::sessions::{Entry, Making, Registry, RegistryError};
 use crate::track::group::{NoSite, SessionGroup, Site};
 use crate::track::mark::Mark;
+
+/// How many processes every session has.
+const LEAST_PROCESSES: u64 = 2;
 
 /// What a session has before anything of it is made.
 pub(super) struct Announced {
@@ -110,6 +114,15 @@ impl Gathered {
     pub(super) fn limits(&mut self, bounds: &[(LimitName, u64)]) -> Result<(), LaunchError> {
         let mut limits = Vec::new();
         for (name, bound) in bounds {
+            if *name == LimitName::Processes && *bound < LEAST_PROCESSES {
+                // The kernel would say so too, when all else is made.
+                return Err(LaunchError::Limit {
+                    limit: *name,
+                    bound: *bound,
+                    step: StepName(Step::Command),
+                    source: io::Error::other("a session has its first process and the command"),
+                });
+            }
             let group = self.group.as_ref().filter(|group| group.can_bound(*name));
             if *name == LimitName::Wall {
                 self.wall = Some(*bound);

@@ -1,20 +1,25 @@
-//! Why a program was not found inside that may well be there on the host.
+//! What an answer of the kernel's means for whoever wanted a command started.
 //!
-//! The kernel says the same of a program that is nowhere, of one that the policy hides, and of one
-//! whose interpreter is missing. Which it is can be told from outside, once nothing was started.
-//! Nothing is said of files that nobody could run: a script that names a key as its interpreter
-//! must not learn whether the key is there.
+//! A limit that is too small shows as whatever act needed one more. And the kernel says the same of a
+//! program that is nowhere, of one that the policy hides, and of one whose interpreter is missing.
+//! Which it is can be told from outside, once nothing was started. Nothing is said of files that
+//! nobody could run: a script that names a key as its interpreter must not learn whether the key is
+//! there.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::path::AbsPath;
+use ringfence_core::plan::{LimitName, Step};
 use ringfence_core::policy::{Access, Content, Found, Policy, Seen};
+use ringfence_core::settings::Limit;
+use rustix::io::Errno;
 
 use super::words::{environment, programs};
-use super::{Command, LaunchError, Part};
+use super::{Command, LaunchError, Part, StepName};
 use crate::lookout::Lookout;
 use crate::programs::{OnDisk, interpreter_of};
 
@@ -22,7 +27,8 @@ use crate::programs::{OnDisk, interpreter_of};
 const MOST_SCRIPTS: usize = 5;
 
 impl LaunchError {
-    /// The same with the reason, if it says only that there is no such program.
+    /// The same with the reason, if it says only that there is no such program, or that there is no
+    /// more of something that a limit bounds.
     #[doc(hidden)]
     #[must_use]
     pub fn explained(
@@ -36,8 +42,44 @@ impl LaunchError {
                 let reason = reason(policy, command, variables);
                 reason.unwrap_or(Self::NotFound { program })
             }
+            Self::Act {
+                step,
+                object,
+                source,
+            } => match limit_of(policy, step, &source) {
+                Some((limit, bound)) => Self::Limit {
+                    limit,
+                    bound,
+                    step,
+                    source,
+                },
+                None => Self::Act {
+                    step,
+                    object,
+                    source,
+                },
+            },
             other => other,
         }
+    }
+}
+
+/// The limit that an act has run into.
+fn limit_of(policy: &Policy, step: StepName, source: &io::Error) -> Option<(LimitName, u64)> {
+    // Before they are set, something else is the reason.
+    if step.0 < Step::Limits {
+        return None;
+    }
+    let limits = policy.limits();
+    let (name, limit) = match Errno::from_io_error(source)? {
+        Errno::AGAIN => (LimitName::Processes, &limits.processes),
+        Errno::MFILE => (LimitName::Files, &limits.files),
+        Errno::NOMEM => (LimitName::Memory, &limits.memory),
+        _ => return None,
+    };
+    match limit.value {
+        Limit::At(bound) => Some((name, bound)),
+        Limit::Unlimited => None,
     }
 }
 
