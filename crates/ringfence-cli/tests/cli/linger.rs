@@ -102,6 +102,10 @@ fn what_cannot_be_found_again_does_not_linger() {
             ),
             (&[("HOME", None)], "nowhere to write sessions down"),
         ] {
+            // Root has an account, and so a home without the variable: not to be touched here.
+            if stage.is_root() && variables.contains(&("HOME", None)) {
+                continue;
+            }
             for way in [&["--preset", "agent"][..], &["--preset", "track"]] {
                 // The control: any other session is held by its supervisor all the same.
                 let ran = run(way, variables);

@@ -54,11 +54,6 @@ impl Stage {
         }
     }
 
-    /// Whether it is root who runs things here.
-    pub(crate) fn is_root(&self) -> bool {
-        self.user.is_none() && rustix::process::geteuid().is_root()
-    }
-
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         self.other(&self.program, arguments)
     }
