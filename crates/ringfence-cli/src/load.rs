@@ -112,6 +112,8 @@ pub(crate) enum Purpose {
     Answer,
     /// To tell or change what is the user's own: it is so without a current directory, too.
     Anywhere,
+    /// To say what would be started: as if it were, and nothing is made.
+    Preview,
     /// To start a command: never with a whole home writable that nobody named.
     Start,
 }
@@ -124,6 +126,9 @@ pub(crate) fn find(
     lookout: &Lookout,
 ) -> Result<(Surroundings, Place), Exit> {
     let found = Surroundings::of_process(lookout).and_then(|surroundings| {
+        if purpose == Purpose::Start {
+            surroundings.make_state();
+        }
         let place = place(&surroundings, kind, purpose, flags, lookout)?;
         Ok((surroundings, place))
     });
@@ -154,7 +159,7 @@ fn place(
     };
     match surroundings.place(kind, project, lookout) {
         Err(error @ (PlaceError::System { .. } | PlaceError::TooWide { .. }))
-            if purpose != Purpose::Start =>
+            if !matches!(purpose, Purpose::Preview | Purpose::Start) =>
         {
             // Not every command that answers has `--project`.
             tell(&format!("note: {error}; this answers as if it were one\n"));

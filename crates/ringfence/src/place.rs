@@ -323,6 +323,19 @@ impl Surroundings {
         })
     }
 
+    /// Makes the directory for ringfence's own state, if there is none: what is not there when a policy
+    /// is made cannot be hidden from the session that is the first to write it.
+    pub fn make_state(&self) {
+        if let Some(state) = &self.state {
+            let mut made = std::fs::DirBuilder::new();
+            made.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
+            // Whoever writes there says why that is not possible.
+            let _later = made.create(state);
+        }
+    }
+
     /// Where the answers of threads are kept: with what is forgotten when the machine stops, if
     /// there is such a place.
     pub fn threads(&self) -> Option<PathBuf> {

@@ -116,6 +116,7 @@ impl Sandbox {
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
         let lookout = Lookout::new();
         let surroundings = Surroundings::of_process(&lookout).map_err(SandboxError::Place)?;
+        surroundings.make_state();
         let facts = probe::thorough().facts;
         // Every command is held against the files of its own time; this one says that it can be.
         let walls = Walls::new(&policy, &surroundings, &facts)?;

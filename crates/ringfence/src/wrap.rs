@@ -266,6 +266,7 @@ impl From<SandboxError> for Refusal {
 fn run(request: &Request) -> Result<Report, Refusal> {
     let policy = &request.policy;
     let surroundings = Surroundings::of_process(&Lookout::new()).map_err(SandboxError::Place)?;
+    surroundings.make_state();
     let (resolved, place) = resolve(policy, &surroundings)?;
     let choice = policy.engine_choice();
     let mut planned = Planned::new(&resolved, choice);

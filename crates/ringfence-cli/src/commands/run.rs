@@ -142,7 +142,11 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     let set = || {
         Scene::set(
             job.kind,
-            Purpose::Start,
+            if arguments.dry_run {
+                Purpose::Preview
+            } else {
+                Purpose::Start
+            },
             &Flags {
                 place: &arguments.place,
                 files: Some(&arguments.files),

@@ -194,6 +194,22 @@ fn what_happens_is_written_down() {
     });
 }
 
+/// In the very first session of a home, too: what it is in is made before it is worked out what to hide.
+#[test]
+fn no_session_can_read_the_trail() {
+    for_each_user(|stage| {
+        let state = stage.world.home().join(".local/state/ringfence");
+        let trail = state.join("log.jsonl");
+        for _ in 0..2 {
+            let shown = state.display();
+            let reads = format!("sleep 0.3; ls -A '{shown}'; cat '{shown}/log.jsonl'");
+            let ran = stage.run(&["run", "--", "sh", "-c", &reads]);
+            assert_eq!(ran.out, "", "{}", ran.errors);
+            assert!(fs::read_to_string(&trail).unwrap().contains("sleep 0.3"));
+        }
+    });
+}
+
 #[test]
 fn the_trail_can_be_followed() {
     let stage = Stage::new(None);
