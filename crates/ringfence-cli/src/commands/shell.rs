@@ -10,8 +10,18 @@ use ringfence_core::settings::Kind;
 
 use super::run::{Job, Terminal, start};
 use crate::args::ShellArguments;
+use crate::exit::Exit;
+use crate::output::complain;
 
 pub(super) fn run(arguments: &ShellArguments) -> ExitCode {
+    if arguments.session.shell_policy.is_some() {
+        // It would hold for the name of the shell, and look as if it held for what is typed.
+        complain(
+            "--shell-policy reads a command before it runs, and nobody can read what will be typed",
+            Some("use it with `ringfence run`, or take it away: the sandbox holds all the same"),
+        );
+        return Exit::Usage.into();
+    }
     let asked = std::env::var_os("SHELL");
     let shell = login_shell(asked, || Account::of_process().shell);
     start(&Job {

@@ -321,3 +321,12 @@ fn settings_behind_a_link_are_changed_where_they_are() {
     assert!(elsewhere.status().unwrap().success());
     assert!(world.home().join("codex/hooks.json").try_exists().unwrap());
 }
+
+/// The rules would have read the name of the shell alone.
+#[test]
+fn no_rules_are_promised_for_what_is_typed() {
+    let world = World::new();
+    let ran = world.run(&["shell", "--shell-policy", "verify"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.errors);
+    assert!(ran.errors.contains("ringfence run"), "{}", ran.errors);
+}
