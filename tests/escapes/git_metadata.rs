@@ -227,6 +227,8 @@ fn no_knob_turns_at_level_write() {
             "gitdir",
             "objects/info/alternates",
             "rebase-merge/git-rebase-todo",
+            "remotes/origin",
+            "branches/origin",
         ];
         let mut paths: Vec<PathBuf> = Vec::new();
         for directory in [".git", "nested/.git", "store.git", ".git/modules/sub"] {

@@ -38,6 +38,8 @@ mod git_executes;
 #[cfg(test)]
 mod git_metadata;
 #[cfg(test)]
+mod git_planted;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod handles;

@@ -499,6 +499,10 @@ pub const RUN_LATER_IN: &[&str] = &[
 /// Parts of a git directory that make git run something, or point it elsewhere. They stay as
 /// they are at level `write`.
 pub const GIT_KNOBS: &[&str] = &[
+    // Old ways to say what a remote is called and where it is: whoever pushes runs the hooks of
+    // the repository that it leads to. All working trees share these two.
+    "branches",
+    "remotes",
     "commondir",
     "config",
     "config.worktree",
