@@ -229,12 +229,13 @@ fn no_knob_turns_at_level_write() {
             "rebase-merge/git-rebase-todo",
             "remotes/origin",
             "branches/origin",
+            "sequencer/opts",
         ];
         let mut paths: Vec<PathBuf> = Vec::new();
         for directory in [".git", "nested/.git", "store.git", ".git/modules/sub"] {
             paths.extend(knobs.iter().map(|knob| Path::new(directory).join(knob)));
         }
-        for knob in ["gitdir", "commondir", "config.worktree"] {
+        for knob in ["gitdir", "commondir", "config.worktree", "sequencer/opts"] {
             paths.push(Path::new(".git/worktrees/tree").join(knob));
         }
         paths.push("sub/.git".into());

@@ -56,3 +56,22 @@ fn no_push_leads_elsewhere() {
         }
     });
 }
+
+/// A pick that was begun, whose merge strategy is a program of the project: `git` puts `git-merge-`
+/// before its name, and what has a slash in it is not looked for on the search path.
+#[test]
+fn no_pick_goes_on_with_another_program() {
+    for_each_user(binaries!(), |world| {
+        let begun = "mkdir git-merge-x; cp evil git-merge-x/evil; mkdir .git/sequencer
+            git rev-parse HEAD > .git/sequencer/head
+            for i in 1 2; do echo pick $(git rev-parse main) two; done > .git/sequencer/todo
+            printf '[options]\\n\\tstrategy = x/evil\\n' > .git/sequencer/opts";
+        attack(world, begun, "git cherry-pick --continue");
+        // Whoever only picks can, also several at once.
+        repository(world);
+        let pick = "set -e; git switch -q main; for i in x y; do echo $i > $i; git add $i
+            git commit -qm $i; done; git switch -qc other HEAD~2; git cherry-pick main~1 main
+            GIT_EDITOR=true git revert HEAD HEAD~1; git revert --no-edit HEAD";
+        inside(world, &level(world, "write"), pick).assert_status(0);
+    });
+}

@@ -515,10 +515,19 @@ pub const GIT_KNOBS: &[&str] = &[
     "objects/info/http-alternates",
     // Its list of steps may say `exec`.
     "rebase-merge",
+    // The strategy that it names is a program, and with a slash in it one of the project's. Git
+    // writes it only for picks that were given options.
+    "sequencer/opts",
 ];
 
 /// The same for the directory that git keeps for one linked working tree.
-pub const WORKTREE_KNOBS: &[&str] = &["commondir", "config.worktree", "gitdir", "rebase-merge"];
+pub const WORKTREE_KNOBS: &[&str] = &[
+    "commondir",
+    "config.worktree",
+    "gitdir",
+    "rebase-merge",
+    "sequencer/opts",
+];
 
 /// Variables that pass in a terminal.
 pub const TERMINAL_VARIABLES: &[&str] = &[
