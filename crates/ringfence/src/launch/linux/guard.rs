@@ -29,7 +29,7 @@ const MOST_LINKS: usize = 40;
 const MOST_TOLD: usize = 256;
 
 const O_CREAT: u64 = 0o100;
-const RENAME_EXCHANGE: u64 = 2;
+pub(super) const RENAME_EXCHANGE: u64 = 2;
 /// `FS_CASEFOLD_FL`.
 const CASEFOLD: u32 = 0x4000_0000;
 
@@ -74,10 +74,12 @@ pub(super) struct Guarded {
     above: HashSet<PathBuf>,
     /// The last parts of all of these, in lower case.
     last: HashSet<Vec<u8>>,
+    /// Git directories that get no links.
+    linkless: Vec<PathBuf>,
 }
 
 impl Guarded {
-    pub(super) fn new(names: impl Iterator<Item = PathBuf>) -> Self {
+    pub(super) fn new(names: impl Iterator<Item = PathBuf>, linkless: Vec<PathBuf>) -> Self {
         let names: HashSet<PathBuf> = names.collect();
         let mut above = HashSet::new();
         for name in &names {
@@ -93,6 +95,7 @@ impl Guarded {
             last: last.map(|name| folded(name.as_bytes())).collect(),
             names,
             above,
+            linkless,
         }
     }
 }
@@ -121,6 +124,11 @@ impl Guard {
     /// What was let through, to be looked after.
     pub(super) fn let_through_mut(&mut self) -> &mut LetThrough {
         &mut self.let_through
+    }
+
+    /// Git directories that get no links.
+    pub(super) fn linkless(&self) -> &[PathBuf] {
+        &self.guarded.linkless
     }
 
     /// What to answer to a call, or `None` if it makes nothing.
@@ -191,8 +199,12 @@ impl Guard {
             path: 1,
             ..shape
         };
-        match one(shape) {
+        let named = match one(shape) {
             Ok(None) if exchange => one(other),
+            answer => answer,
+        };
+        match named {
+            Ok(None) => self.planted(thread, syscall, call),
             answer => answer,
         }
     }
@@ -286,7 +298,7 @@ impl Guard {
     }
 
     /// Whether the way along a path goes through `/proc`, by links as well.
-    fn enters_proc(&self, path: &Path) -> bool {
+    pub(super) fn enters_proc(&self, path: &Path) -> bool {
         let mut links = MOST_LINKS;
         let mut at = PathBuf::from("/");
         let mut left: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
@@ -321,7 +333,7 @@ impl Guard {
     }
 
     /// Opens a path as the session sees it.
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
+    pub(super) fn open(&self, path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
         let path = path.strip_prefix("/").unwrap_or(path);
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
@@ -451,7 +463,7 @@ mod tests {
     fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {
         let names = ["/p/.envrc", "/p/.github/workflows"].map(PathBuf::from);
         let root = files::pin(files::CWD, c"/").unwrap();
-        let guard = Guard::new(Guarded::new(names.into_iter()), root);
+        let guard = Guard::new(Guarded::new(names.into_iter(), Vec::new()), root);
         let made = |name: &str, makes, folds| {
             let protected = guard.protected(Path::new("/p"), name.as_bytes(), makes, || folds);
             protected.is_some()

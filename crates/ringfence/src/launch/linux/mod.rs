@@ -24,6 +24,7 @@ mod links;
 mod names;
 mod options;
 mod orphans;
+mod planted;
 mod prepare;
 mod root;
 mod running;

@@ -196,6 +196,8 @@ pub(super) struct Names {
     all: Vec<Name>,
     /// The same for a guard, which is wanted when there is no time left to make it.
     guarded: Option<Guarded>,
+    /// Git directories that get no links.
+    linkless: Vec<PathBuf>,
     /// Where the session is, if it said so.
     session: Option<Session>,
     watch: Option<Watch>,
@@ -221,10 +223,11 @@ pub(super) struct Outcome {
 }
 
 impl Names {
-    pub(super) fn new(names: Vec<Name>) -> Self {
+    pub(super) fn new(names: Vec<Name>, linkless: Vec<PathBuf>) -> Self {
         Self {
-            guarded: Some(guarded(&names)),
+            guarded: Some(guarded_of(&names, &linkless)),
             all: names,
+            linkless,
             session: None,
             watch: None,
             unsettled: false,
@@ -243,7 +246,8 @@ impl Names {
     /// The names in a form that the guard can ask.
     pub(super) fn guard(&mut self, session: &Session) -> Result<Guard, Errno> {
         let root = files::pin(session.root.as_fd(), c".")?;
-        let guarded = self.guarded.take().unwrap_or_else(|| guarded(&self.all));
+        let guarded = self.guarded.take();
+        let guarded = guarded.unwrap_or_else(|| guarded_of(&self.all, &self.linkless));
         Ok(Guard::new(guarded, root))
     }
 
@@ -522,10 +526,10 @@ impl Names {
     }
 }
 
-fn guarded(names: &[Name]) -> Guarded {
+fn guarded_of(names: &[Name], linkless: &[PathBuf]) -> Guarded {
     // What is hidden elsewhere is nothing that a call from inside could make.
     let names = names.iter().filter(|name| name.at_start != AtStart::Hidden);
-    Guarded::new(names.map(|name| name.path.clone()))
+    Guarded::new(names.map(|name| name.path.clone()), linkless.to_owned())
 }
 
 /// The calls that can have made such a thing.
@@ -542,12 +546,15 @@ mod tests {
     use super::*;
 
     fn vscode_in(directory: &Path) -> Names {
-        Names::new(vec![Name {
-            path: directory.join(".vscode"),
-            within: directory.to_owned(),
-            access: Access::Read,
-            at_start: AtStart::Absent,
-        }])
+        Names::new(
+            vec![Name {
+                path: directory.join(".vscode"),
+                within: directory.to_owned(),
+                access: Access::Read,
+                at_start: AtStart::Absent,
+            }],
+            Vec::new(),
+        )
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside, Unborn, Voice, Words};
 use super::names::{self, Names};
+use super::planted;
 use super::root::{self, RootBuild, Text};
 use super::seat::{self, Seat};
 use super::shares::{self, Shares};
@@ -184,11 +185,10 @@ pub fn prepare_with(
         failure,
         end,
         wall: gathered.wall,
-        names: Names::new(names::of_plan(
-            policy,
-            plan,
-            options.testing.danger_without,
-        )?),
+        names: Names::new(
+            names::of_plan(policy, plan, options.testing.danger_without)?,
+            planted::linkless(policy),
+        ),
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,
