@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ringfence::changes::Before;
+use ringfence::git::Search;
+use ringfence_core::path::AbsPath;
 use ringfence_core::plan::Step;
 use ringfence_testkit::{World, binaries, for_each_user, not_run};
 
@@ -120,7 +123,18 @@ fn nothing_is_written_through_a_link() {
         assert!(links(world).len() > 5, "{:?}", links(world));
         let open = level(world, "write").without(Step::Names);
         prepare();
+        let project = fs::canonicalize(world.project("")).unwrap();
+        let before = Before::look(&Search::new(AbsPath::parse(project).unwrap()));
         inside(world, &open, &script);
+        // What got through is told.
+        let changes = before.compare();
+        let told: Vec<String> = changes
+            .git_links
+            .made
+            .into_iter()
+            .map(|it| it.path)
+            .collect();
+        assert_eq!((told, changes.complete), (links(world), true));
         host(world, &world.project(""), &later);
         assert!(!precious(), "something else than the guard refuses it");
 

@@ -4,8 +4,11 @@
 //! prevented here. The second look walks a tree that something hostile may have arranged, so no link
 //! is followed, only regular files are read, nothing is waited for, and everything is bounded.
 
+mod links;
 mod programs;
 mod references;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,6 +30,8 @@ use sha2::{Digest, Sha256};
 use crate::git::reading::{self, Entry};
 use crate::git::scan::{Looks, open_below};
 use crate::git::{self, Search, entry_of};
+use links::Links;
+pub use links::{GitLink, GitLinks};
 pub use programs::{MOST_PROGRAMS, ProgramChanges};
 use programs::{Programs, holds_programs};
 use references::References;
@@ -52,6 +57,8 @@ pub struct Before {
     programs: Option<Programs>,
     /// `None` if nobody could look.
     references: Option<References>,
+    /// `None` if nobody could look.
+    links: Option<Links>,
     at: SystemTime,
 }
 
@@ -78,6 +85,9 @@ pub struct Changes {
     pub repositories: Vec<NewRepository>,
     /// Branches and other references, in those that were there, which do not lead where they led.
     pub references: ReferenceChanges,
+    /// Symbolic links in git directories that were not there, or led elsewhere: git may write
+    /// through them.
+    pub git_links: GitLinks,
     /// Files that gained a set-user-id or set-group-id bit, or have one and were changed.
     pub set_id: Listed,
     /// Files that have another name outside the project, so that writing to them writes there. No
@@ -171,7 +181,7 @@ impl Changes {
         self.files.is_empty()
             && programs
             && self.repositories.is_empty()
-            && self.references.count == 0
+            && self.references.count + self.git_links.count == 0
             && paths == 0
             && self.complete
     }
@@ -198,12 +208,15 @@ impl Before {
                 })
                 .collect()
         });
+        let references = References::look(search);
+        let git = references.as_ref().map(References::directories);
         Self {
             project: search.project.clone(),
             files,
             repositories,
             programs: directories.map(|all| Programs::look(&search.project, &all)),
-            references: References::look(search),
+            links: git.map(|directories| Links::look(directories, at)),
+            references,
             at,
         }
     }
@@ -211,7 +224,7 @@ impl Before {
     /// Looks again, when nothing of the session is left.
     pub fn compare(mut self) -> Changes {
         let mut changes = Changes::default();
-        let references = self.references.take();
+        let (references, links) = (self.references.take(), self.links.take());
         let references = references.map(|before| before.compare(&self.project));
         for (name, before) in &self.files {
             let after = digest(&self.project.below(name));
@@ -239,6 +252,13 @@ impl Before {
         }
         let (references, all) = references.unwrap_or_default();
         changes.references = references;
+        changes.complete &= all;
+        let made = changes.repositories.iter();
+        let made = made.filter(|made| made.shape != Shape::Pointer);
+        let made = made.map(|made| self.project.below(&made.path));
+        let links = links.map(|before| before.compare(&self.project, made));
+        let (links, all) = links.unwrap_or_default();
+        changes.git_links = links;
         changes.complete &= all;
         changes.hard_links.paths.sort();
         changes.repositories.sort_by(|a, b| a.path.cmp(&b.path));
@@ -461,136 +481,4 @@ fn hashed(file: File) -> Option<String> {
     let digits = hash.finalize();
     let digits = digits.iter().map(|byte| format!("{byte:02x}"));
     Some(digits.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    fn project() -> (tempfile::TempDir, AbsPath) {
-        let guard = tempfile::tempdir().unwrap();
-        let root = std::fs::canonicalize(guard.path()).unwrap();
-        let project = AbsPath::parse(root).unwrap().below("project");
-        std::fs::create_dir(project.as_path()).unwrap();
-        (guard, project)
-    }
-
-    fn write(project: &AbsPath, path: &str, text: &str) {
-        let path = project.below(path);
-        std::fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
-        std::fs::write(path.as_path(), text).unwrap();
-    }
-
-    fn git_dir(project: &AbsPath, path: &str) {
-        write(project, &format!("{path}/HEAD"), "");
-        for part in ["objects", "refs"] {
-            std::fs::create_dir_all(project.below(path).below(part).as_path()).unwrap();
-        }
-    }
-
-    #[test]
-    fn nothing_is_said_of_what_stayed() {
-        let (_guard, project) = project();
-        write(&project, "Makefile", "all:\n");
-        write(&project, "src/main.rs", "");
-        git_dir(&project, "nested/.git");
-        let before = Before::look(&Search::new(project.clone()));
-        write(&project, "src/main.rs", "fn main() {}");
-        let changes = before.compare();
-        assert!(changes.is_empty(), "{changes:?}");
-    }
-
-    #[test]
-    fn everything_that_runs_later_is_told() {
-        let (_guard, project) = project();
-        write(&project, "Makefile", "all:\n");
-        write(&project, "package.json", "{}");
-        git_dir(&project, "old/.git");
-        std::fs::write(project.parent().unwrap().below("outside").as_path(), "").unwrap();
-        let outside = project.parent().unwrap().below("outside");
-        std::fs::hard_link(outside.as_path(), project.below("link").as_path()).unwrap();
-        write(&project, "a", "");
-        std::fs::hard_link(project.below("a").as_path(), project.below("b").as_path()).unwrap();
-        let before = Before::look(&Search::new(project.clone()));
-
-        write(&project, "Makefile", "all: evil\n");
-        std::fs::remove_file(project.below("package.json").as_path()).unwrap();
-        write(&project, "build.rs", "");
-        git_dir(&project, "new/.git");
-        write(&project, "new/.git/config", "[core]\n\tfsmonitor = x\n");
-        write(&project, "new/.git/hooks/pre-commit", "");
-        write(&project, "new/.git/hooks/x.sample", "");
-        git_dir(&project, "docs/bare");
-        std::fs::rename(
-            project.below("old").as_path(),
-            project.below("away").as_path(),
-        )
-        .unwrap();
-        git_dir(&project, "old/.git");
-        write(&project, "program", "");
-        let mode = std::fs::Permissions::from_mode(0o2755);
-        std::fs::set_permissions(project.below("program").as_path(), mode).unwrap();
-
-        let changes = before.compare();
-        let files: Vec<&str> = changes.files.iter().map(|file| &file.path[..]).collect();
-        assert_eq!(files, ["Makefile", "build.rs", "package.json"]);
-        assert!(changes.files[1].before.is_none() && changes.files[2].after.is_none());
-        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(changes.files[1].after.as_deref(), Some(empty));
-        let made: Vec<&str> = changes
-            .repositories
-            .iter()
-            .map(|made| &made.path[..])
-            .collect();
-        assert_eq!(made, ["away/.git", "docs/bare", "new/.git", "old/.git"]);
-        assert_eq!(
-            changes.repositories[2].knobs,
-            ["core.fsmonitor", "hooks/pre-commit"]
-        );
-        assert_eq!(changes.set_id.paths, ["program"]);
-        assert_eq!(changes.hard_links.paths, ["link"]);
-    }
-
-    #[test]
-    fn what_was_planted_neither_stops_nor_leads_the_look_away() {
-        let (_guard, project) = project();
-        let before = Before::look(&Search::new(project.clone()));
-        let outside = project.parent().unwrap();
-        std::fs::write(outside.below("secret").as_path(), "x").unwrap();
-        let link = |to: &str, at: &str| {
-            std::os::unix::fs::symlink(to, project.below(at).as_path()).unwrap();
-        };
-        link("../secret", "Makefile");
-        link("..", "up");
-        link(".", "loop");
-        for pipe in ["build.rs", "package.json"] {
-            rustix::fs::mknodat(
-                rustix::fs::CWD,
-                project.below(pipe).as_path(),
-                FileType::Fifo,
-                Mode::from_raw_mode(0o600),
-                0,
-            )
-            .unwrap();
-        }
-        let started = std::time::Instant::now();
-        let changes = before.compare();
-        let told: Vec<_> = changes
-            .files
-            .iter()
-            .map(|file| file.after.as_deref())
-            .collect();
-        assert_eq!(
-            told,
-            [
-                Some("a link to ../secret"),
-                Some("not a file"),
-                Some("not a file")
-            ]
-        );
-        assert!(changes.repositories.is_empty() && changes.complete);
-        // What hangs, hangs for ever.
-        assert!(started.elapsed() < std::time::Duration::from_mins(1));
-    }
 }

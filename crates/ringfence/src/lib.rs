@@ -120,7 +120,8 @@ pub use audit::{Denial, Denied};
 #[cfg(unix)]
 #[doc(inline)]
 pub use changes::{
-    Changes, FileChange, Listed, NewRepository, ProgramChanges, ReferenceChange, ReferenceChanges,
+    Changes, FileChange, GitLink, GitLinks, Listed, NewRepository, ProgramChanges, ReferenceChange,
+    ReferenceChanges,
 };
 #[cfg(unix)]
 pub use command::{Command, Output, SpawnError, Stdio};

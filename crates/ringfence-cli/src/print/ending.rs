@@ -108,6 +108,14 @@ fn changed(out: &mut String, changes: &Changes) {
         );
     }
     more(out, changes.references.count);
+    for link in changes.git_links.made.iter().take(MOST_NAMED) {
+        let (path, leads_to) = (printable(&link.path), printable(&link.leads_to));
+        line(
+            out,
+            &format!("{path} is a new link, and git may write to {leads_to} through it"),
+        );
+    }
+    more(out, changes.git_links.count);
     listed(out, &changes.set_id, "runs with another's rights");
     listed(
         out,

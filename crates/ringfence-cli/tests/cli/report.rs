@@ -303,7 +303,7 @@ fn what_runs_later_is_told() {
     let script = "mkdir .vscode; echo 'all: evil' > Makefile; mkdir -p vendor/x/.git/hooks
         echo evil > .venv/bin/pip; mkdir -p node_modules/.bin; ln -s ../x node_modules/.bin/x
         echo x > vendor/x/.git/hooks/pre-commit; mkdir -p docs/objects docs/refs; echo > docs/HEAD
-        true";
+        ln -s ~/x vendor/x/.git/FETCH_HEAD; true";
 
     let (ran, events) = with_events(&world, &["-v", "--", "/bin/sh", "-c", script]);
 
@@ -337,6 +337,8 @@ fn what_runs_later_is_told() {
         .collect();
     assert_eq!(paths, ["docs", "vendor/x/.git"]);
     assert_eq!(made[1]["knobs"][0], "hooks/pre-commit");
+    let link = &changes["git_links"]["made"][0];
+    assert_eq!(link["path"], "vendor/x/.git/FETCH_HEAD", "{changes}");
     assert_eq!(changes["set_id"]["count"], 0);
     assert_eq!(changes["hard_links"]["count"], 0);
     for told in [
@@ -346,6 +348,7 @@ fn what_runs_later_is_told() {
         "node_modules/.bin/x runs later and has changed: nothing is now a link to ../x",
         "vendor/x/.git is a new repository, and git would obey hooks/pre-commit in it",
         "docs is a new repository",
+        "vendor/x/.git/FETCH_HEAD is a new link, and git may write to ",
     ] {
         assert!(ran.errors.contains(told), "{told}: {}", ran.errors);
     }

@@ -82,6 +82,11 @@ impl References {
         })
     }
 
+    /// The git directories that were looked at.
+    pub(super) fn directories(&self) -> &BTreeSet<AbsPath> {
+        &self.directories
+    }
+
     /// Looks again; and whether all of them were compared.
     pub(super) fn compare(self, project: &AbsPath) -> (ReferenceChanges, bool) {
         let after = Look::at(&self.directories);
