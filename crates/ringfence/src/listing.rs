@@ -27,7 +27,18 @@ impl Listings {
             None => self.0.entry(directory.as_os_str().to_owned()).or_default(),
         };
         inside.missed();
-        inside.lacks(directory, name)
+        inside.lacks(directory, name) || self.lack_directory(directory)
+    }
+
+    /// Whether a list that was made already lacks a directory, or one above it.
+    fn lack_directory(&mut self, directory: &Path) -> bool {
+        directory.ancestors().any(|directory| {
+            let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) else {
+                return false;
+            };
+            let listed = self.0.get_mut(above.as_os_str());
+            listed.is_some_and(|inside| inside.lacks(above, name))
+        })
     }
 }
 
@@ -209,6 +220,20 @@ mod tests {
         assert!(!listing.may_hold(OsStr::new(".aws")));
         // Some file system may find a plain name under this one.
         assert!(listing.may_hold(OsStr::new("\u{212a}ube")));
+    }
+
+    #[test]
+    fn what_lies_below_nothing_is_not_asked_for() {
+        let (directory, _) = with(&["there"]);
+        let path = directory.path();
+        let mut listings = Listings::default();
+        let asked = (0..100).take_while(|_| !listings.lack(path, OsStr::new("absent")));
+        assert_eq!(asked.count(), 11);
+        assert!(listings.lack(&path.join("absent"), OsStr::new("name")));
+        assert!(listings.lack(&path.join("absent/far"), OsStr::new("name")));
+        assert!(!listings.lack(&path.join("there"), OsStr::new("name")));
+        // Of another directory nothing is known yet.
+        assert!(!listings.lack(Path::new("/nowhere/absent"), OsStr::new("name")));
     }
 
     #[test]

@@ -89,6 +89,9 @@ pub(super) fn of_plan(
         match act {
             Act::Names { absent } => {
                 let mut ways = Ways::default();
+                // Those at the top first: where a directory is not there, nothing in it is asked for.
+                let mut absent: Vec<&AbsPath> = absent.iter().collect();
+                absent.sort_by_key(|name| name.above().count());
                 for name in absent {
                     if let Some(link) = ways.link_to(name.as_path()) {
                         let link = ringfence_core::text::printable_path(link);
