@@ -29,7 +29,6 @@ fn tree(world: &World) -> Vec<String> {
 fn a_name_that_is_not_there_cannot_be_made() {
     for_each_user(binaries!(), |world| {
         fs::create_dir_all(world.project("ready/hooks")).unwrap();
-        fs::create_dir_all(world.project(".github")).unwrap();
         world.own();
         let names = [
             ".git",
@@ -50,8 +49,31 @@ fn a_name_that_is_not_there_cannot_be_made() {
             ".pnpmfile.cjs",
             ".ringfence",
             ".github/workflows",
+            // Those that stand beside another one, by another name.
+            "lefthook-local.yml",
+            ".config/lefthook.json",
+            "mise.local.toml",
+            ".mise",
+            ".config/mise.toml",
+            ".config/mise",
+            "opencode.jsonc",
+            ".pnpmfile.mjs",
+            ".yarn/sdks",
+            ".jj/repo/config.toml",
+            ".sl/config",
+            ".hg/requires",
+            ".hg/sharedpath",
+            ".gitea/workflows",
+            ".forgejo/workflows",
+            ".helix",
+            ".run",
+            ".kilocode",
+            ".trae",
+            ".vimrc",
         ];
         for name in names {
+            fs::create_dir_all(world.project(name).parent().unwrap()).unwrap();
+            world.own();
             let path = world.project(name);
             let ready = world.project("ready");
             let file = world.project("README");
