@@ -1,5 +1,7 @@
 //! 13: reading what the policy hides.
 
+use std::path::PathBuf;
+
 use ringfence_core::plan::Step;
 use ringfence_testkit::{CANARY, binaries, case, denied, for_each_user, is_root, op};
 
@@ -33,6 +35,77 @@ fn keys_tokens_and_histories_cannot_be_read() {
         // The masks are what holds: Landlock cannot take away inside a grant.
         world.check_confined(&world.setup().without(Step::Landlock), &hidden);
         world.mutation(&world.setup().without(Step::Root), &hidden);
+    });
+}
+
+/// Logins of tools, wallets, state of editors and messengers; and what lies beside a key and is none.
+#[test]
+fn what_many_tools_keep_cannot_be_read() {
+    for_each_user(binaries!(), |world| {
+        let files = [
+            ".Xauthority",
+            ".android/adbkey",
+            ".cache/huggingface/token",
+            ".config/pypoetry/auth.toml",
+            ".databrickscfg",
+            ".ipython/profile_default/history.sqlite",
+            ".local/share/opencode/auth.json",
+            ".minikube/ca.key",
+            ".ollama/id_ed25519",
+            ".pip/pip.conf",
+            ".pulumi/credentials.json",
+            ".sbt/.credentials",
+            ".sentryclirc",
+            ".zhistory",
+        ];
+        let directories = [
+            ".bitcoin",
+            ".cloudflared",
+            ".config/Code",
+            ".config/Slack",
+            ".config/configstore",
+            ".config/google-chrome-beta",
+            ".config/solana",
+            ".config/stripe",
+            ".cursor",
+            ".kaggle",
+            ".local/share/TelegramDesktop",
+            ".local/share/atuin",
+            ".local/share/uv/credentials",
+            ".local/state/nvim/shada",
+            ".minikube/machines",
+            ".pki",
+            "snap/firefox",
+        ];
+        let plain = [
+            ".cache/huggingface/hub/model",
+            ".ipython/profile_default/startup.py",
+            ".local/share/uv/tools/tool",
+            ".minikube/cache/image",
+            ".ollama/models/model",
+            "snap/rustup/toolchain",
+        ];
+        let mut paths: Vec<(PathBuf, Option<&str>)> = Vec::new();
+        paths.extend(files.map(|file| (world.home(file), Some("EACCES"))));
+        let within = |directory: &str| world.home(directory).join("canary");
+        paths.extend(directories.map(|directory| (within(directory), Some("ENOENT"))));
+        paths.extend(plain.map(|file| (world.home(file), None)));
+        let make = || {
+            for (path, _) in &paths {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, CANARY).unwrap();
+            }
+            world.own();
+        };
+        let cases = paths.iter().map(|(path, errno)| match errno {
+            Some(errno) => denied(op!["read", path], errno),
+            None => case(op!["read", path], "ok", "ok"),
+        });
+        let cases: Vec<_> = cases.collect();
+        make();
+        world.control(&cases);
+        make();
+        world.check_confined(&world.setup(), &cases);
     });
 }
 

@@ -9,6 +9,7 @@ mod grants;
 mod paths;
 mod reach;
 mod rules;
+mod secrets;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ pub(super) struct Settled {
 impl Default for Settled {
     fn default() -> Self {
         // Enough for the built-in lists: growing on the way would move everything several times.
-        const USUAL: usize = 224;
+        const USUAL: usize = 448;
         Self {
             rules: Vec::with_capacity(USUAL),
             places: HashMap::with_capacity(USUAL),

@@ -76,6 +76,23 @@ fn a_project_in_a_hidden_place_is_refused() {
     assert_eq!(world.complaints(shown), [""; 0], "shown by name");
 }
 
+/// Whoever may draw on the screen needs the word for it.
+#[test]
+fn the_key_to_the_screen_is_hidden_without_the_screen() {
+    let world = World::linux();
+    let mut place = world.place(Kind::Tool);
+    place.sockets = vec![("x11", "/run/agent.sock".into())];
+    let key = path("/home/u/.Xauthority");
+    for (text, expected) in [
+        ("{}", Access::None),
+        (r#"{ "unix_sockets": ["x11"] }"#, Access::Execute),
+    ] {
+        let settings = Settings::new().with(Layer::User, world.keys(Layer::User, text));
+        let policy = resolve(&settings, &place, &|path| world.look(path)).unwrap();
+        assert_eq!(policy.files().access(&key).access, expected, "{text}");
+    }
+}
+
 #[test]
 fn a_home_as_the_project_keeps_its_secrets() {
     let mut world = World::linux();

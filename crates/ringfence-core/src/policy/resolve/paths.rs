@@ -87,13 +87,7 @@ impl Builder<'_> {
             let origin = Origin::BuiltIn(BuiltIn::Drives);
             self.rule(drive.as_path(), Access::None, origin, OnAbsent::Skip);
         }
-        for path in lists::SECRETS {
-            self.listed(path, Access::None, BuiltIn::Secrets);
-        }
-        for own in self.place.own.clone() {
-            let origin = Origin::BuiltIn(BuiltIn::Secrets);
-            self.rule(own.as_path(), Access::None, origin, OnAbsent::Hide);
-        }
+        self.secrets();
     }
 
     /// The drives of Windows, if this is WSL: files of another system, whose programs `binfmt` would
