@@ -40,6 +40,7 @@ fuzz_target!(|text: &str| {
         own: Vec::new(),
         sockets: vec![("ssh-agent", "/run/agent.sock".into())],
         toolchains: Vec::new(),
+        secrets: Vec::new(),
         repositories: Vec::new(),
     };
     let look = |path: &Path| match AbsPath::lexical(path) {

@@ -68,6 +68,7 @@ fn place() -> Place {
         own: Vec::new(),
         sockets: Vec::new(),
         toolchains: Vec::new(),
+        secrets: Vec::new(),
         repositories: Vec::new(),
     }
 }

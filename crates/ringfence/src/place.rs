@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ringfence_core::path::AbsPath;
+use ringfence_core::policy::lists::Relocated;
 use ringfence_core::policy::{Found, Place, Seen, lists};
 use ringfence_core::settings::{Kind, Os};
 use ringfence_core::text::printable_path;
@@ -208,7 +209,7 @@ pub struct Surroundings {
 #[derive(Clone, Debug, Default)]
 struct Variables(Vec<(&'static str, OsString)>);
 
-/// Every variable that is read here.
+/// Every variable that is read here, besides those that lead to secrets.
 const VARIABLES: [&str; 15] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
@@ -267,7 +268,8 @@ impl Surroundings {
     }
 
     fn standing(current: &Path, lookout: &Lookout) -> Result<Self, PlaceError> {
-        let set = VARIABLES.iter().filter_map(|name| {
+        let secrets = lists::SECRET_VARIABLES.iter().map(|(name, _)| name);
+        let set = VARIABLES.iter().chain(secrets).filter_map(|name| {
             let value = std::env::var_os(name)?;
             (!value.is_empty()).then_some((*name, value))
         });
@@ -386,8 +388,37 @@ impl Surroundings {
             own: self.own(lookout),
             sockets: self.sockets(),
             toolchains: toolchains.collect(),
+            secrets: self.secrets(),
             repositories: Vec::new(),
         })
+    }
+
+    /// Where the caller's variables say that secrets are. Programs take a relative path of a file from
+    /// where they are.
+    fn secrets(&self) -> Vec<(&'static str, PathBuf)> {
+        let mut secrets = Vec::new();
+        for (name, relocated) in lists::SECRET_VARIABLES {
+            let Some(value) = self.variables.named(name) else {
+                continue;
+            };
+            let from_here = |path: &OsStr| self.current.as_path().join(path);
+            match relocated {
+                Relocated::Base(_) => {
+                    secrets.extend(
+                        self.variables
+                            .directory(name)
+                            .map(|path| (*name, path.into())),
+                    );
+                }
+                Relocated::Directory | Relocated::File => secrets.push((*name, from_here(value))),
+                Relocated::Files => {
+                    let paths =
+                        std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty());
+                    secrets.extend(paths.map(|path| (*name, from_here(path.as_os_str()))));
+                }
+            }
+        }
+        secrets
     }
 
     /// Where to look for the project's repositories.

@@ -237,3 +237,26 @@ fn sockets_are_where_variables_say() {
     .sockets();
     assert_eq!(none, [("podman", PathBuf::from("/run/podman/podman.sock"))]);
 }
+
+#[test]
+fn secrets_are_where_variables_say() {
+    let found = surroundings(
+        &[
+            ("KUBECONFIG", "/a::b/c"),
+            ("NETRC", "d"),
+            ("XDG_CONFIG_HOME", "/config"),
+            ("XDG_DATA_HOME", "relative"),
+        ],
+        &Lookout::new(),
+    );
+    let expected = [
+        ("KUBECONFIG", "/a"),
+        ("KUBECONFIG", "/b/c"),
+        ("NETRC", "/d"),
+        ("XDG_CONFIG_HOME", "/config"),
+    ];
+    assert_eq!(
+        found.secrets(),
+        expected.map(|(name, path)| (name, PathBuf::from(path)))
+    );
+}

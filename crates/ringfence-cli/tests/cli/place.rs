@@ -424,3 +424,61 @@ fn a_repository_that_a_variable_names_has_the_projects_level() {
         assert_eq!(read(Some(variable), "read"), seen);
     }
 }
+
+/// Keys and logins that variables of the caller's say are elsewhere.
+#[test]
+fn a_secret_elsewhere_is_hidden_where_its_variable_says() {
+    let world = World::new();
+    let root = world.root().join("elsewhere");
+    for file in [
+        "config/gh/hosts.yml",
+        "gnupg/key",
+        "kube",
+        "cargo/credentials.toml",
+        "netrc",
+    ] {
+        world.write(format!("elsewhere/{file}"), "canary\n");
+    }
+    let read = "cd \"$1\"; cat config/gh/hosts.yml gnupg/key kube cargo/credentials.toml netrc";
+    let command = |program: &str, before: &[&str]| {
+        let mut command = world.command();
+        if program != "ringfence" {
+            command = std::process::Command::new(program);
+            command.env_clear();
+        }
+        command.args(before).args(["-c", read, "sh"]).arg(&root);
+        for (name, path) in [
+            ("XDG_CONFIG_HOME", "config"),
+            ("GNUPGHOME", "gnupg"),
+            ("KUBECONFIG", "kube"),
+            ("CARGO_HOME", "cargo"),
+            ("NETRC", "netrc"),
+        ] {
+            command.env(name, root.join(path));
+        }
+        // Such values are usual, and hide nothing.
+        command
+            .env("HISTFILE", "/dev/null")
+            .env("DOCKER_CONFIG", world.home());
+        world.ran(&command.output().unwrap())
+    };
+    let free = command("/bin/sh", &[]);
+    assert_eq!(free.out.matches("canary").count(), 5, "{}", free.errors);
+    let confined = command("ringfence", &["run", "--", "/bin/sh"]);
+    assert_eq!(confined.out, "", "{}", confined.errors);
+    assert_eq!(confined.code, Some(1), "{}", confined.errors);
+    let plain = world
+        .command()
+        .env("HISTFILE", "/dev/null")
+        .env("DOCKER_CONFIG", world.home())
+        .args([
+            "run",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo x > /dev/null && echo x > made && ls ~ && echo ok",
+        ])
+        .output();
+    let plain = world.ran(&plain.unwrap());
+    assert!(plain.out.ends_with("ok\n"), "{}", plain.golden());
+}

@@ -7,7 +7,7 @@ mod names;
 mod secrets;
 
 pub use names::{GIT_KNOBS, PROTECTED, RUN_LATER, RUN_LATER_IN, WORKTREE_KNOBS};
-pub use secrets::SECRETS;
+pub use secrets::{Relocated, SECRET_VARIABLES, SECRETS};
 
 use super::files::{Access, Content};
 use crate::settings::Os;

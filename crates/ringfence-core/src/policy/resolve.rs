@@ -44,6 +44,8 @@ pub struct Place {
     pub sockets: Vec<(&'static str, PathBuf)>,
     /// Variables of [`lists::TOOLCHAIN_VARIABLES`] that the caller has.
     pub toolchains: Vec<(&'static str, OsString)>,
+    /// Paths that variables of [`lists::SECRET_VARIABLES`] name, absolute.
+    pub secrets: Vec<(&'static str, PathBuf)>,
     /// Git repositories in and around the project, as far as somebody looked for them.
     pub repositories: Vec<Repository>,
 }

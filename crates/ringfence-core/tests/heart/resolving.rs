@@ -76,6 +76,62 @@ fn a_project_in_a_hidden_place_is_refused() {
     assert_eq!(world.complaints(shown), [""; 0], "shown by name");
 }
 
+/// Secrets where variables say they are: what is there is hidden, unless it is no file, or holds what
+/// every session needs.
+#[test]
+fn a_secret_is_hidden_where_a_variable_says_it_is() {
+    let world = World::linux()
+        .directory("/else/gh")
+        .file("/else/pypoetry/auth.toml")
+        .directory("/else/app")
+        .directory("/keys")
+        .file("/keys/plain")
+        .file("/cargo/credentials.toml")
+        .file("/cargo/config.toml")
+        .file("/home/u/p/kube")
+        .directory("/opt/kube");
+    let secrets = [
+        ("XDG_CONFIG_HOME", "/else"),
+        ("XDG_DATA_HOME", "/nowhere"),
+        ("GNUPGHOME", "/keys"),
+        ("CARGO_HOME", "/cargo"),
+        ("KUBECONFIG", "/home/u/p/kube"),
+        ("KUBECONFIG", "/opt/kube"),
+        ("HISTFILE", "/dev/null"),
+        ("DOCKER_CONFIG", "/home/u"),
+        ("AZURE_CONFIG_DIR", "/etc"),
+        ("CLOUDSDK_CONFIG", "/"),
+    ];
+    let mut place = world.place(Kind::Tool);
+    place.secrets = secrets.map(|(name, path)| (name, path.into())).to_vec();
+    let policy = resolve(&Settings::new(), &place, &|path| world.look(path)).unwrap();
+    let access = |at: &str| policy.files().access(&path(at)).access;
+    for hidden in [
+        "/else/gh/hosts.yml",
+        "/else/pypoetry/auth.toml",
+        "/keys/plain",
+        "/cargo/credentials.toml",
+        "/home/u/p/kube",
+        // The list holds all the same.
+        "/home/u/.config/gh",
+        "/home/u/.gnupg",
+    ] {
+        assert_eq!(access(hidden), Access::None, "{hidden}");
+    }
+    for seen in [
+        "/else/app",
+        "/cargo/config.toml",
+        "/opt/kube",
+        "/dev/null",
+        "/home/u/p/src",
+        "/home/u/.bashrc",
+        "/etc/passwd",
+        "/usr/bin",
+    ] {
+        assert_ne!(access(seen), Access::None, "{seen}");
+    }
+}
+
 /// Whoever may draw on the screen needs the word for it.
 #[test]
 fn the_key_to_the_screen_is_hidden_without_the_screen() {

@@ -244,6 +244,7 @@ impl World {
             own: vec![path(self.home).below(".config/ringfence")],
             sockets: vec![("ssh-agent", PathBuf::from("/run/agent.sock"))],
             toolchains: Vec::new(),
+            secrets: Vec::new(),
             repositories: Vec::new(),
         }
     }

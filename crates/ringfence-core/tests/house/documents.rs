@@ -81,6 +81,13 @@ fn in_a_row(list: &[&str]) -> String {
 fn keys_and_built_in_lists() {
     check("docs/SETTINGS.md", "keys", &keys());
     check("docs/SETTINGS.md", "secrets", &in_a_row(lists::SECRETS));
+    let variables = lists::SECRET_VARIABLES.iter();
+    let variables: Vec<&str> = variables.map(|(name, _)| *name).collect();
+    check(
+        "docs/SETTINGS.md",
+        "secret variables",
+        &in_a_row(&variables),
+    );
     check("docs/SETTINGS.md", "git knobs", &in_a_row(lists::GIT_KNOBS));
     check("docs/SETTINGS.md", "run later", &in_a_row(lists::RUN_LATER));
     let directories = in_a_row(lists::RUN_LATER_IN);

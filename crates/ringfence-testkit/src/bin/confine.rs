@@ -181,6 +181,7 @@ mod linux {
             own: Vec::new(),
             sockets: Vec::new(),
             toolchains: Vec::new(),
+            secrets: Vec::new(),
             repositories: Vec::new(),
         };
         let mut settings = Settings::new().with(

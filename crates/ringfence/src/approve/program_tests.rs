@@ -28,6 +28,7 @@ fn policy() -> Policy {
         own: Vec::new(),
         sockets: Vec::new(),
         toolchains: Vec::new(),
+        secrets: Vec::new(),
         repositories: Vec::new(),
     };
     let lookout = Lookout::new();

@@ -246,6 +246,7 @@ fn imagined(preset: Preset, kind: Kind, facts: &HostFacts) -> Option<Policy> {
         own: Vec::new(),
         sockets: Vec::<(&'static str, PathBuf)>::new(),
         toolchains: Vec::new(),
+        secrets: Vec::new(),
         repositories: Vec::new(),
     };
     let everything_exists = |path: &Path| match AbsPath::parse(path) {

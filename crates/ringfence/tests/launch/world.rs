@@ -84,6 +84,7 @@ impl World {
             own: Vec::new(),
             sockets: Vec::new(),
             toolchains: Vec::new(),
+            secrets: Vec::new(),
             repositories: Vec::new(),
         };
         let settings = Settings::new().with(Layer::Flag, self.keys.clone());

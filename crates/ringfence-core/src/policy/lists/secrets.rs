@@ -225,3 +225,39 @@ pub const SECRETS: &[&str] = &[
     "/var/mail",
     "/var/spool/mail",
 ];
+
+/// What a variable says about where secrets are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Relocated {
+    /// What the list has below this directory of the home is below that one.
+    Base(&'static str),
+    /// It names a directory that is secret as a whole.
+    Directory,
+    /// It names a file.
+    File,
+    /// It names files, with colons between them.
+    Files,
+}
+
+/// Variables that lead programs to secrets elsewhere. Without them those of the list are used.
+pub const SECRET_VARIABLES: &[(&str, Relocated)] = &[
+    ("AWS_CONFIG_FILE", Relocated::File),
+    ("AWS_SHARED_CREDENTIALS_FILE", Relocated::File),
+    ("AZURE_CONFIG_DIR", Relocated::Directory),
+    ("CARGO_HOME", Relocated::Base("~/.cargo/")),
+    ("CLOUDSDK_CONFIG", Relocated::Directory),
+    ("DOCKER_CONFIG", Relocated::Directory),
+    ("GNUPGHOME", Relocated::Directory),
+    ("GOOGLE_APPLICATION_CREDENTIALS", Relocated::File),
+    ("HISTFILE", Relocated::File),
+    ("KUBECONFIG", Relocated::Files),
+    ("NETRC", Relocated::File),
+    ("NPM_CONFIG_USERCONFIG", Relocated::File),
+    ("PIP_CONFIG_FILE", Relocated::File),
+    ("XDG_CACHE_HOME", Relocated::Base("~/.cache/")),
+    ("XDG_CONFIG_HOME", Relocated::Base("~/.config/")),
+    ("XDG_DATA_HOME", Relocated::Base("~/.local/share/")),
+    ("XDG_STATE_HOME", Relocated::Base("~/.local/state/")),
+    // npm takes it in either spelling.
+    ("npm_config_userconfig", Relocated::File),
+];
