@@ -6,7 +6,7 @@
 //! judged at all. Whoever asks about a name that may be there asks the kernel.
 
 #[cfg(target_os = "linux")]
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::ffi::OsStr;
 #[cfg(target_os = "linux")]
 use std::ffi::OsString;

@@ -4,12 +4,13 @@
 //! later; whoever enforces a rule opens the path once and trusts the descriptor alone.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{Found, Seen};
 use rustix::fs::FileType;
@@ -72,7 +73,10 @@ impl Lookout {
     pub fn new() -> Self {
         Self {
             // Enough for a launch: growing on the way would move everything several times.
-            known: RefCell::new(HashMap::with_capacity(112)),
+            known: RefCell::new(HashMap::with_capacity_and_hasher(
+                112,
+                RandomState::default(),
+            )),
             links: Cell::new(0),
         }
     }

@@ -1,5 +1,7 @@
 //! Sessions below a process 1 that reaps nobody, as in many a container.
 
+use std::process::{Child, Stdio};
+
 use crate::stage::for_each_user;
 
 /// Process 1 of a pid namespace: starts sessions one after the other and reaps only those whom it
@@ -26,7 +28,7 @@ for number in range(5):
         time.sleep(0.005)
     print(sum(state == "Z" for _, state in facts()), flush=True)
     # So long process 1 may take.
-    time.sleep(2.1 if number == 0 else 0)
+    time.sleep(6.1 if number == 0 else 0)
 "#;
 
 /// The first session cannot know whom it is left to. Every other one sees what became of that.
@@ -45,13 +47,20 @@ fn a_process_1_that_reaps_nobody_collects_no_more_than_from_one_session() {
             // Seen from in there bubblewrap belongs to nobody, and is not used.
             alone.extend(["--user", "--map-root-user"]);
         }
-        for engine in engines {
+        let start = |engine: &&[&str]| {
             let mut arguments = alone.clone();
             arguments.extend(["/usr/bin/python3", "-c", PROCESS_1]);
             arguments.extend([stage.program.to_str().unwrap(), "run"]);
-            arguments.extend(engine);
+            arguments.extend(*engine);
             arguments.extend(["--", "/bin/true"]);
-            let ran = stage.other("unshare", &arguments).output().unwrap();
+            let mut command = stage.other("unshare", &arguments);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        // All at once: each takes its time.
+        let started: Vec<Child> = engines.iter().map(start).collect();
+        for (engine, child) in engines.iter().zip(started) {
+            let ran = child.wait_with_output().unwrap();
             let errors = String::from_utf8_lossy(&ran.stderr);
             assert!(ran.status.success(), "{errors}");
             let counts = String::from_utf8(ran.stdout).unwrap();

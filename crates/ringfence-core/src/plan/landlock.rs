@@ -3,9 +3,9 @@
 //! Landlock only ever allows: a rule can add rights to a subtree and never take them away inside
 //! one. What needs taking away is a mount's work, or a gap.
 
-use std::collections::HashMap;
 use std::fmt;
 
+use foldhash::HashMap;
 use serde::Serialize;
 
 use super::facts::HostFacts;
@@ -84,7 +84,7 @@ const HARMLESS_DEVICES: [&str; 6] = ["full", "null", "random", "tty", "urandom",
 /// Lays the rules of a policy out for Landlock.
 pub(super) fn ruleset(policy: &Policy, facts: &HostFacts, tree: Tree) -> LandlockPlan {
     let mut rules: Vec<LandlockRule> = Vec::new();
-    let mut granted: HashMap<AbsPath, Access> = HashMap::new();
+    let mut granted: HashMap<AbsPath, Access> = HashMap::default();
     let mut add = |path: &AbsPath, access: Access, found: Found| {
         // Rights add up on the way down, so what is granted above need not be granted again.
         let covered = std::iter::successors(Some(path.clone()), AbsPath::parent)

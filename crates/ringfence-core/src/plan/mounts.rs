@@ -3,10 +3,10 @@
 //! Mounts hide, and carry denials inside grants; they cannot hold a descriptor that is already
 //! open. That is Landlock's part, so both are always planned together.
 
-use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fmt;
 
+use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
 use crate::path::AbsPath;
@@ -240,8 +240,8 @@ pub const DEVICES: [&str; 9] = [
 /// the same access. Mounts come parents first.
 pub fn pins<'m>(mounts: impl Iterator<Item = &'m Mount>) -> HashSet<&'m AbsPath> {
     // By their text: there may be hundreds, and there is one way to write each.
-    let mut above: HashMap<&OsStr, &MountKind> = HashMap::new();
-    let mut pins = HashSet::new();
+    let mut above: HashMap<&OsStr, &MountKind> = HashMap::default();
+    let mut pins = HashSet::default();
     for mount in mounts {
         if matches!(mount.kind, MountKind::Bind { .. }) {
             let mut directories = mount.at.above();

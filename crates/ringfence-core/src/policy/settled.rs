@@ -3,12 +3,13 @@
 //! Several lists and layers may speak of the same path. Which of them stands is decided here, and
 //! does not depend on the order in which they arrive.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::files::{Access, FileRule};
 use crate::origin::{BuiltIn, Layer, Origin};
 use crate::path::AbsPath;
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
 
 /// Rules that were let in so far.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl Default for Settled {
         const USUAL: usize = 448;
         Self {
             rules: Vec::with_capacity(USUAL),
-            places: HashMap::with_capacity(USUAL),
+            places: HashMap::with_capacity_and_hasher(USUAL, RandomState::default()),
         }
     }
 }

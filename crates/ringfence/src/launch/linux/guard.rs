@@ -6,12 +6,12 @@
 //! directories after the copy was taken is not held here: such a call succeeds, and [`super::names`]
 //! finds the result.
 
-use std::collections::HashSet;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use foldhash::HashSet;
 use ringfence_core::seccomp::{Arch, Syscall};
 use ringfence_sys::files::{self, OpenFlags, Resolve};
 use ringfence_sys::notify::{Answer, Notification, read_memory};
@@ -81,7 +81,7 @@ pub(super) struct Guarded {
 impl Guarded {
     pub(super) fn new(names: impl Iterator<Item = PathBuf>, linkless: Vec<PathBuf>) -> Self {
         let names: HashSet<PathBuf> = names.collect();
-        let mut above = HashSet::new();
+        let mut above = HashSet::default();
         for name in &names {
             for directory in name.ancestors().skip(1) {
                 if !above.insert(directory.to_owned()) {

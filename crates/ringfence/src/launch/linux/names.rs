@@ -13,13 +13,13 @@
 //! mask away as well. Nothing inside can do that, so those names are only looked at: when a mount goes,
 //! when something is heard, and now and then.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Mount, MountKind, Plan, Step};
 use ringfence_core::policy::{Access, Policy};
@@ -80,8 +80,8 @@ pub(super) fn of_plan(
     plan: &Plan,
     without: Option<Step>,
 ) -> Result<Vec<Name>, LaunchError> {
-    let mut names = Vec::new();
-    let mut tops = Tops::new();
+    let (mut names, mut hidden) = (Vec::new(), Vec::new());
+    let mut tops = Tops::default();
     if without == Some(Step::Names) {
         return Ok(names);
     }
@@ -91,7 +91,7 @@ pub(super) fn of_plan(
                 let mut ways = Ways::default();
                 // Those at the top first: where a directory is not there, nothing in it is asked for.
                 let mut absent: Vec<&AbsPath> = absent.iter().collect();
-                absent.sort_by_key(|name| name.above().count());
+                absent.sort_by_cached_key(|name| name.above().count());
                 for name in absent {
                     if let Some(link) = ways.link_to(name.as_path()) {
                         let link = ringfence_core::text::printable_path(link);
@@ -110,8 +110,13 @@ pub(super) fn of_plan(
                     .map(|mount| (mount.at.as_path().as_os_str(), &mount.kind))
                     .collect();
                 for mount in mounts {
-                    if let Some(at_start) = held(mount, &kinds) {
-                        names.push(named(policy, &mut tops, &mount.at, at_start));
+                    let Some(at_start) = held(mount, &kinds) else {
+                        continue;
+                    };
+                    let name = named(policy, &mut tops, &mount.at, at_start);
+                    match at_start {
+                        AtStart::Hidden => hidden.push(name),
+                        AtStart::Absent | AtStart::Mounted => names.push(name),
                     }
                 }
             }
@@ -119,7 +124,7 @@ pub(super) fn of_plan(
         }
     }
     // As [`Names`] wants it.
-    names.sort_by_key(|name| name.at_start == AtStart::Hidden);
+    names.append(&mut hidden);
     Ok(names)
 }
 

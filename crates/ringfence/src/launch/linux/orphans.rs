@@ -25,9 +25,8 @@ const REAPERS: [&str; 9] = [
     "tini",
 ];
 
-/// How long process 1 may take to reap: between two sessions that follow each other it often has not
-/// come to it yet.
-const MOMENT: Duration = Duration::from_secs(1);
+/// How long process 1 may take to reap: some do so only every few seconds.
+const MOMENT: Duration = Duration::from_secs(5);
 
 /// Whether process 1 leaves the first processes of sessions that are over where they are.
 pub(super) fn are_left_lying() -> bool {

@@ -11,13 +11,14 @@
 mod crowd;
 mod swap;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use foldhash::HashSet;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Base, Mount, MountKind, pins};
 use ringfence_core::policy::{Access, Found};
@@ -193,7 +194,7 @@ pub(super) fn lay_out(
     let mounts = mounts.iter().filter(|mount| mount.at != AbsPath::root());
     let places = mounts.clone().map(|mount| &mount.at);
     let pinned = pins(mounts.clone());
-    let mut above: HashSet<&OsStr> = HashSet::new();
+    let mut above: HashSet<&OsStr> = HashSet::default();
     for place in places.chain(texts.iter().map(|text| &text.at)) {
         for directory in place.above() {
             if !above.insert(directory.as_os_str()) {
@@ -272,7 +273,7 @@ impl<'a> Layout<'a> {
                 begun: Begun::No,
             },
             private: BTreeMap::new(),
-            made: HashSet::new(),
+            made: HashSet::default(),
             granted,
         }
     }

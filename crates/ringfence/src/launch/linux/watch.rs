@@ -7,12 +7,12 @@
 //! session has none until it has shown that it is a long one. Looks become seldom while nothing stirs:
 //! what waits must cost next to nothing, or a few hundred sessions that wait take the whole machine.
 
-use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use foldhash::{HashMap, HashSet};
 use ringfence_sys::Errno;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::time::{ClockId, clock_gettime};
@@ -57,7 +57,7 @@ impl Listener {
     pub(super) fn new(names: &[Name]) -> Result<Self, Errno> {
         let mut listener = Self {
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
-            directories: HashMap::new(),
+            directories: HashMap::default(),
         };
         listener.follow(names)?;
         Ok(listener)
@@ -74,7 +74,7 @@ impl Listener {
             | WatchFlags::MOVED_TO
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
-        let mut known: HashSet<&Path> = HashSet::new();
+        let mut known: HashSet<&Path> = HashSet::default();
         for name in names {
             for directory in name.path.ancestors().skip(1) {
                 if known.contains(directory) {

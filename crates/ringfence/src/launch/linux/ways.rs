@@ -1,8 +1,8 @@
 //! What stands at protected names, and on the way to them.
 
-use std::collections::HashSet;
 use std::path::Path;
 
+use foldhash::HashSet;
 use ringfence_sys::Errno;
 use rustix::fs::{FileType, Stat};
 

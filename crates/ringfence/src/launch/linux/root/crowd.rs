@@ -6,10 +6,10 @@
 //! follows links. So it is only used in a mount in which nobody follows any, for as long as that
 //! takes; whatever it refuses is done by descriptors.
 
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use foldhash::HashMap;
 use ringfence_sys::mountinfo::{self, unescaped};
 use ringfence_sys::mounts::{
     Attributes, Change, Propagation, Reach, change_directory, mount_setattr, move_mount, open_tree,
@@ -46,8 +46,8 @@ impl RootBuild {
     /// Finds the mount that has most others in it.
     pub(super) fn find_crowd(&mut self) -> std::io::Result<()> {
         // For each mount that only passes on what is around it, which mount that is.
-        let mut around: HashMap<&[u8], usize> = HashMap::new();
-        let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut around: HashMap<&[u8], usize> = HashMap::default();
+        let mut members: HashMap<usize, Vec<usize>> = HashMap::default();
         for (index, placed) in self.mounts.iter().enumerate() {
             let at = placed.at.to_bytes();
             match &placed.kind {
