@@ -202,8 +202,6 @@ impl Holds {
 pub(super) struct Names {
     /// Those that are hidden where nothing inside can write come last.
     all: Vec<Name>,
-    /// The same for a guard, which is wanted when there is no time left to make it.
-    guarded: Option<Guarded>,
     /// Git directories that get no links.
     linkless: Vec<PathBuf>,
     /// Where the session is, if it said so.
@@ -233,7 +231,6 @@ pub(super) struct Outcome {
 impl Names {
     pub(super) fn new(names: Vec<Name>, linkless: Vec<PathBuf>) -> Self {
         Self {
-            guarded: Some(guarded_of(&names, &linkless)),
             all: names,
             linkless,
             session: None,
@@ -252,11 +249,11 @@ impl Names {
     }
 
     /// The names in a form that the guard can ask.
-    pub(super) fn guard(&mut self, session: &Session) -> Result<Guard, Errno> {
+    ///
+    /// Made while the command is being started, not before: until then everybody waits for us.
+    pub(super) fn guard(&self, session: &Session) -> Result<Guard, Errno> {
         let root = files::pin(session.root.as_fd(), c".")?;
-        let guarded = self.guarded.take();
-        let guarded = guarded.unwrap_or_else(|| guarded_of(&self.all, &self.linkless));
-        Ok(Guard::new(guarded, root))
+        Ok(Guard::new(guarded_of(&self.all, &self.linkless), root))
     }
 
     /// Says where the session is.
