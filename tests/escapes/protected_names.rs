@@ -61,8 +61,6 @@ fn a_name_that_is_not_there_cannot_be_made() {
             ".yarn/sdks",
             ".jj/repo/config.toml",
             ".sl/config",
-            ".hg/requires",
-            ".hg/sharedpath",
             ".gitea/workflows",
             ".forgejo/workflows",
             ".helix",

@@ -67,7 +67,7 @@ fn what_many_tools_keep_cannot_be_read() {
             ".config/google-chrome-beta",
             ".config/solana",
             ".config/stripe",
-            ".cursor",
+            ".cursor/chats",
             ".kaggle",
             ".local/share/TelegramDesktop",
             ".local/share/atuin",

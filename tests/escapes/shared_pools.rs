@@ -98,6 +98,12 @@ fn taken(world: &World, command: &Command) -> [Counts; 3] {
     serde_json::from_str(done.line()).unwrap()
 }
 
+/// How many the supervisor may need itself: it listens once, at the directories of what is protected or
+/// hidden.
+fn supervisors(name: &str) -> u64 {
+    if name == "watches" { 16 } else { 1 }
+}
+
 #[test]
 fn a_session_that_takes_all_it_can_leaves_the_user_as_much() {
     if !Path::new(PYTHON).try_exists().unwrap() {
@@ -127,8 +133,11 @@ fn a_session_that_takes_all_it_can_leaves_the_user_as_much() {
         for (name, count) in &all {
             assert!((1..=count.div_ceil(2)).contains(&took[name]), "{took:?}");
             // After a second the supervisor listens as well.
-            let kept = took[name] + left[name];
-            assert!((count - 1..=*count).contains(&kept), "{name}: {left:?}");
+            let kept = took[name] + left[name] + supervisors(name);
+            assert!(
+                (*count..=count + supervisors(name)).contains(&kept),
+                "{name}: {left:?}"
+            );
         }
         assert_eq!(after, all);
 
@@ -138,7 +147,8 @@ fn a_session_that_takes_all_it_can_leaves_the_user_as_much() {
         let [took, left, _] = confined(&unasked);
         assert_eq!([took["instances"], took["watches"]], [10, 30], "{took:?}");
         for (name, half) in [("instances", 10), ("watches", 30)] {
-            assert!((half - 1..=half).contains(&left[name]), "{name}: {left:?}");
+            let least = half - supervisors(name);
+            assert!((least..=half).contains(&left[name]), "{name}: {left:?}");
         }
 
         // Landlock alone can do so for what limits bound.

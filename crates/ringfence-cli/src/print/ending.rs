@@ -28,8 +28,9 @@ pub(crate) fn told(report: &Report) -> String {
         line(
             &mut out,
             &format!(
-                "{path} is protected and could be held no longer: something stands there that \
-                 cannot be mounted over, or nobody may look; look at it before anything runs it"
+                "{path} is protected or hidden and could be held no longer: something stands there \
+                 that cannot be mounted over (a link, say), or nobody may look; look at it before \
+                 anything runs it"
             ),
         );
     }

@@ -409,7 +409,6 @@ fn what_cannot_be_carried_out_is_said_all_at_once() {
             "additional_read_write_paths": ["/data", "/usr/bin"],
         } },
         "unix_sockets": ["docker", "/etc/passwd", "/nobody.sock"],
-        "protect": { "add": ["deploy"], "allow": [".vscod", ".vscode/tasks.json", ".github", "deploy/x", "zz"] },
     }"#;
     assert_eq!(
         World::linux().complaints(text),
@@ -417,8 +416,6 @@ fn what_cannot_be_carried_out_is_said_all_at_once() {
             "there is no docker socket here",
             "/etc/passwd is not a socket",
             "/nobody.sock does not exist",
-            "`.vscod` is not a protected name",
-            "`zz` is not a protected name",
             "/nowhere does not exist",
             "/data is given twice: as read, execute and write and as read (/settings.json:3:56)",
             "/usr/bin is given twice: as read, execute and write and as read (/settings.json:3:65)",

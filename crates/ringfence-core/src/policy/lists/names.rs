@@ -42,15 +42,10 @@ pub const PROTECTED: &[(&str, &str)] = &[
     (".overcommit.yml", "programs run on commit"),
     (".local-overcommit.yml", "the same, beside it"),
     (".pre-commit-config.yaml", "programs run on commit"),
-    // Other version control. What Mercurial requires of a repository makes it read one more file,
-    // or another repository's.
+    // Other version control. What Mercurial requires of a repository can make it read another one's, but
+    // every `hg init` writes that.
     (".hg/hgrc", "hooks and extensions of Mercurial"),
     (".hg/hgrc-not-shared", "hooks and extensions of Mercurial"),
-    (".hg/requires", "whether Mercurial obeys the two beside it"),
-    (
-        ".hg/sharedpath",
-        "another repository, whose hooks Mercurial runs",
-    ),
     (".jj/repo/config.toml", "programs that Jujutsu runs"),
     (".jj/workspace-config.toml", "programs that Jujutsu runs"),
     (".sl/config", "hooks and extensions of Sapling"),
@@ -107,8 +102,6 @@ pub const PROTECTED: &[(&str, &str)] = &[
     (".mise.local.toml", "the same, beside it"),
     ("mise.local.toml", "the same, beside it"),
     (".mise", "the same, in a directory"),
-    ("mise/config.toml", "the same, in a directory"),
-    ("mise/config.local.toml", "the same, in a directory"),
     (".config/mise.toml", "the same, in a directory"),
     (".config/mise.local.toml", "the same, in a directory"),
     (".config/mise", "the same, in a directory"),
@@ -245,7 +238,7 @@ pub const GIT_KNOBS: &[&str] = &[
     // Its list of steps may say `exec`.
     "rebase-merge",
     // The strategy that it names is a program, and with a slash in it one of the project's. Git
-    // writes it only for picks that were given options.
+    // writes it only for picks of several commits that have options, of the line or of its settings.
     "sequencer/opts",
 ];
 

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{Builder, OnAbsent, Paths, Seen, lists};
-use crate::origin::{BuiltIn, Origin};
+use crate::origin::{BuiltIn, Layer, Origin};
 use crate::path::AbsPath;
 use crate::policy::lists::{SystemLists, Toolchain};
 use crate::policy::{Access, Found};
-use crate::problem::nearest;
 use crate::settings::{GitLevel, Kind, Os, Preset, Tmp};
 
 impl Builder<'_> {
@@ -163,11 +162,6 @@ impl Builder<'_> {
                 name.origin.clone(),
             );
         }
-        let is_protected = |wanted: &Path| {
-            let listed = lists::PROTECTED.iter().map(|(name, _)| Path::new(*name));
-            let mut all = listed.chain(added.iter().map(|name| &*name.value.0));
-            all.any(|name| wanted.starts_with(name) || name.starts_with(wanted))
-        };
         for name in allowed {
             if name.value.0.starts_with(".git") {
                 let message = "git metadata cannot be allowed here".to_owned();
@@ -175,17 +169,11 @@ impl Builder<'_> {
                 self.complain(name.origin, message, Some(help));
                 continue;
             }
-            if !is_protected(&name.value.0) {
-                // A slip that was let through would be a refusal that nobody understands later.
-                let shown = crate::text::printable_path(&name.value.0);
-                let names = lists::PROTECTED.iter().map(|(name, _)| *name);
-                let help = match nearest(&shown, names) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => {
-                        "what is not on the list of docs/SETTINGS.md needs no permission".to_owned()
-                    }
-                };
+            let shown = crate::text::printable_path(&name.value.0);
+            if let Some(meant) = slip(&shown).filter(|_| name.origin.layer() == Layer::Flag) {
+                // Let through, it would be a refusal that nobody understands later.
                 let message = format!("`{shown}` is not a protected name");
+                let help = format!("did you mean `{meant}`?");
                 self.complain(name.origin, message, Some(help));
                 continue;
             }
@@ -269,4 +257,15 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// The protected name that a word was meant to be which is none, if one is but a slip away. Others may be
+/// names that a project or git's settings protect.
+fn slip(word: &str) -> Option<&'static str> {
+    const SLIP: usize = 2;
+    let mut names = lists::PROTECTED.iter().map(|(name, _)| *name);
+    if names.clone().any(|name| name == word) {
+        return None;
+    }
+    names.find(|name| strsim::levenshtein(name, word) <= SLIP)
 }

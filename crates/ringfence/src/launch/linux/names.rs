@@ -284,6 +284,8 @@ impl Names {
                     && let Ok(listener) = Listener::new(&self.all)
                 {
                     self.watch = Some(Watch::Listening(listener));
+                    // It hears of nothing that was before it.
+                    self.looked_at_hidden = None;
                 }
                 self.check(guard)
             }
