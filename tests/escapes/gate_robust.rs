@@ -70,9 +70,14 @@ chunk = endless(b'POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nTr
 for name, (sent, answer) in dict(head=head, line=line, greeting=greeting, chunk=chunk).items():
     print(name, sent < 15000000, answer[:9])
 print(visit())
+s = proxy()
+s.sendall(b'POST http://allowed.test/early HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 9\r\n\r\nab')
+s.shutdown(socket.SHUT_WR)
+print(b'Connection: close' in s.recv(10000))
 ";
         let inside = network.confined(&hosts(&["allowed.test", "allowed.test:7"]), python(script));
         let lines = lines(&inside);
+        assert_eq!(lines[5], "True", "no request follows half a body");
         assert_eq!(lines[0], "head True b'HTTP/1.1 '", "{inside:?}");
         assert_eq!(lines[1], "line True b'HTTP/1.1 '", "{inside:?}");
         assert!(lines[2].starts_with("greeting True"), "{inside:?}");

@@ -30,6 +30,8 @@ mod foreign_calls;
 #[cfg(test)]
 mod gate_direct;
 #[cfg(test)]
+mod gate_hello;
+#[cfg(test)]
 mod gate_proxy;
 #[cfg(test)]
 mod gate_robust;

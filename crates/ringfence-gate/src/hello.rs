@@ -44,41 +44,56 @@ const HOST_NAME: u8 = 0;
 ///
 /// See [`HelloError`]; a connection that begins so must be closed.
 pub fn read(bytes: &[u8]) -> Result<Hello, HelloError> {
+    measured(bytes).map(|(hello, _)| hello)
+}
+
+/// Reads what has come so far, and how many bytes a whole hello takes with its records.
+///
+/// A hello ends where a record does. Until the server has answered there is nothing that a client
+/// could say behind it in the same record, except a second hello that nobody would look for there.
+pub(crate) fn measured(bytes: &[u8]) -> Result<(Hello, usize), HelloError> {
     match bytes {
-        [] | [HANDSHAKE_RECORD] => return Ok(Hello::Unfinished),
+        [] | [HANDSHAKE_RECORD] => return Ok((Hello::Unfinished, 0)),
         [HANDSHAKE_RECORD, 3, ..] => {}
-        _ => return Ok(Hello::NotTls),
-    }
-    if bytes.len() > LARGEST {
-        return Err(HelloError::Size);
+        _ => return Ok((Hello::NotTls, 0)),
     }
     // The handshake message without the records that carry it.
     let mut message = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
+        if bytes.len() - rest.len() > LARGEST {
+            return Err(HelloError::Size);
+        }
         let [HANDSHAKE_RECORD, 3, _, high, low, after @ ..] = rest else {
             if rest.len() < 5 && b"\x16\x03".starts_with(rest.get(..2).unwrap_or(rest)) {
                 break;
             }
             // Another kind of record before the hello is whole.
-            return finish(&message)?.ok_or(HelloError::Malformed);
+            return Err(HelloError::Malformed);
         };
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         if length == 0 {
             return Err(HelloError::Malformed);
         }
+        let ends = message.len() + length;
         let (part, after) = after.split_at(length.min(after.len()));
         message.extend_from_slice(part);
         rest = after;
-        if let Some(hello) = finish(&message)? {
-            return Ok(hello);
+        if let Some((hello, length)) = finish(&message)? {
+            if length != ends {
+                return Err(HelloError::Malformed);
+            }
+            return Ok((hello, bytes.len() - rest.len()));
         }
     }
-    Ok(finish(&message)?.unwrap_or(Hello::Unfinished))
+    if bytes.len() > LARGEST {
+        return Err(HelloError::Size);
+    }
+    Ok((Hello::Unfinished, 0))
 }
 
-/// Reads the handshake message if all of it is there.
-fn finish(message: &[u8]) -> Result<Option<Hello>, HelloError> {
+/// Reads the handshake message if all of it is there, and says how long it is.
+fn finish(message: &[u8]) -> Result<Option<(Hello, usize)>, HelloError> {
     let (kind, length) = match message {
         [] => return Ok(None),
         [kind, a, b, c, ..] => (*kind, u32::from_be_bytes([0, *a, *b, *c])),
@@ -98,7 +113,8 @@ fn finish(message: &[u8]) -> Result<Option<Hello>, HelloError> {
     let Some(body) = body.get(..length) else {
         return Ok(None);
     };
-    server_name(body).ok_or(HelloError::Malformed).map(Some)
+    let hello = server_name(body).ok_or(HelloError::Malformed)?;
+    Ok(Some((hello, 4 + length)))
 }
 
 /// Finds the name in a whole hello; `None` if it is malformed.
@@ -156,7 +172,7 @@ fn long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -172,14 +188,14 @@ mod tests {
         out
     }
 
-    fn name_extension(name: &[u8]) -> Vec<u8> {
+    pub(crate) fn name_extension(name: &[u8]) -> Vec<u8> {
         let mut entry = vec![HOST_NAME];
         entry.extend(with_length(name));
         extension(SERVER_NAME, &with_length(&entry))
     }
 
     /// A handshake message with these extensions.
-    fn message(extensions: &[u8]) -> Vec<u8> {
+    pub(crate) fn message(extensions: &[u8]) -> Vec<u8> {
         let mut body = vec![3, 3];
         body.extend([7; 32]);
         body.push(0);
@@ -192,7 +208,7 @@ mod tests {
     }
 
     /// The message in records of this size.
-    fn records(message: &[u8], size: usize) -> Vec<u8> {
+    pub(crate) fn records(message: &[u8], size: usize) -> Vec<u8> {
         let mut out = Vec::new();
         for part in message.chunks(size) {
             out.extend([HANDSHAKE_RECORD, 3, 1]);
@@ -242,8 +258,28 @@ mod tests {
         let mut other = records(&message(&two)[..9], 9);
         other.extend(*b"\x15\x03\x01\0\x02\x01\0");
         assert_eq!(read(&other), malformed, "an alert in between");
+        let mut doubled = message(&name_extension(b"a.test"));
+        doubled.extend(message(&name_extension(b"b.test")));
+        let doubled = records(&doubled, 16384);
+        assert_eq!(read(&doubled), malformed, "two in one record");
+        assert_eq!(read(&doubled[..100]), malformed, "the second on its way");
         let huge = records(&[CLIENT_HELLO, 1, 0, 0], 4);
         assert_eq!(read(&huge), Err(HelloError::Size));
+    }
+
+    /// What a client may send along, before it was answered, is no part of it.
+    #[test]
+    fn a_hello_is_as_long_as_its_records() {
+        for size in [1, 64, 16384] {
+            let mut bytes = records(&message(&name_extension(b"a.test")), size);
+            let length = bytes.len();
+            bytes.extend(*b"\x17\x03\x03\x40\0");
+            bytes.resize(length + 30_000, 0);
+            let named = Hello::Named(b"a.test".to_vec());
+            assert_eq!(measured(&bytes), Ok((named, length)), "{size}");
+        }
+        let endless = records(&[CLIENT_HELLO, 0, 0x3f, 0xff], 4).repeat(LARGEST);
+        assert_eq!(read(&endless), Err(HelloError::Size));
     }
 
     proptest! {

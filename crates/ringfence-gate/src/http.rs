@@ -338,12 +338,13 @@ fn pass_on(
     let sent = server
         .write_all(&asked.head(), SILENCE)
         .and_then(|()| carry(client, &mut server, asked.body, &entry.sent));
-    if let Err(error) = sent
+    if let Err(error) = &sent
         && error.kind() == ErrorKind::InvalidData
     {
         return refused(client, Outcome::Refused, &misfit("its body is malformed"));
     }
-    // A server may answer before it has read everything.
+    // A server may answer before it has read everything. But what is then left of the body must
+    // never pass for a request.
     let broken = || Refusal::Unreachable {
         destination: asked.destination.clone(),
         failure: Failure::Unreachable,
@@ -367,7 +368,7 @@ fn pass_on(
             refused(client, Outcome::Failed, &broken())
         };
     }
-    let stays = asked.client_stays() && body != Body::Unsaid;
+    let stays = asked.client_stays() && body != Body::Unsaid && sent.is_ok();
     client.write_all(&response_text(&response, body, stays), SILENCE)?;
     carry(&mut server, client, body, &entry.received)?;
     entry.done();

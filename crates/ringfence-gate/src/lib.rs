@@ -30,6 +30,10 @@ pub mod upstream;
 pub mod vet;
 
 #[cfg(unix)]
+mod agreement;
+#[cfg(unix)]
+mod answer;
+#[cfg(unix)]
 mod bulk;
 #[cfg(unix)]
 pub mod dial;

@@ -1,9 +1,10 @@
 //! Carries bytes both ways between two connections until both have ended.
 //!
 //! What a client says first may have to agree with what it asked for, so its direction can begin
-//! with a look at its first bytes; the other direction never waits for that, since with some
-//! protocols the server speaks first. Where the kernel can, large transfers go through a pipe in it
-//! and are never copied into this process.
+//! with a look: nothing goes on that was not looked at, and the look ends when nothing that follows
+//! could matter. The other direction never waits for that, since with some protocols the server
+//! speaks first; it is only listened to. Where the kernel can, large transfers go through a pipe in
+//! it and are never copied into this process.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -26,21 +27,33 @@ const HALF_OPEN: Duration = Duration::from_mins(5);
 /// How long a client may take to say its first words where they are looked at.
 const FIRST_WORDS: Duration = Duration::from_mins(1);
 
+/// A client that waits for its server's words may say so much meanwhile.
+const MOST_HELD: usize = 64 << 10;
+
 /// A look at what a client says first.
 pub(crate) trait Inspect {
-    /// Looks at everything said so far.
-    fn look(&mut self, said: &[u8]) -> Look;
+    /// Looks at what the client has said and what has not gone on yet.
+    fn client(&mut self, said: &[u8]) -> Look;
+
+    /// Listens to the server.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection must end; what was said is not passed on.
+    fn server(&mut self, said: &[u8]) -> Result<(), String>;
 }
 
 /// What came of a look.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Look {
-    /// It may go on.
+    /// More has to be said.
+    More,
+    /// So many bytes may go on; what follows is looked at.
+    Part(usize),
+    /// It may go on, and whatever follows.
     Pass,
     /// It may not.
     Refuse(String),
-    /// More has to be said.
-    More,
 }
 
 /// How a relay ended.
@@ -48,7 +61,7 @@ pub(crate) enum Look {
 pub(crate) enum Ended {
     /// Both sides had enough, or one broke off.
     Over,
-    /// What the client said first did not agree.
+    /// What the client said did not agree.
     Refused(String),
 }
 
@@ -57,8 +70,10 @@ struct Way<'a> {
     bytes: &'a AtomicU64,
     /// Read and not yet written.
     held: Vec<u8>,
+    /// Read, and not to be written before it was looked at.
+    unseen: Vec<u8>,
     pipe: Option<Pipe>,
-    /// What is held has to be looked at before it goes on.
+    /// What is read has to be looked at.
     inspected: bool,
     ended: bool,
     shut: bool,
@@ -84,15 +99,41 @@ impl Ready {
 }
 
 impl<'a> Way<'a> {
-    fn new(bytes: &'a AtomicU64, held: Vec<u8>) -> Self {
+    fn new(bytes: &'a AtomicU64, said: Vec<u8>, inspected: bool) -> Self {
+        let (held, unseen) = if inspected {
+            (Vec::new(), said)
+        } else {
+            (said, Vec::new())
+        };
         Self {
             bytes,
             held,
+            unseen,
             pipe: None,
-            inspected: false,
+            inspected,
             ended: false,
             shut: false,
         }
+    }
+
+    /// Lets bytes go on that were looked at.
+    fn free(&mut self, count: usize) {
+        let seen = self.unseen.drain(..count.min(self.unseen.len()));
+        self.held.extend(seen);
+    }
+
+    /// Lets everything go on, also what is still to come.
+    fn free_all(&mut self) {
+        self.free(usize::MAX);
+        self.inspected = false;
+    }
+
+    /// Reads what has to be looked at, unless there is enough of it.
+    fn take_in(&mut self, from: &mut Stream, piece: &mut [u8], ready: Ready) -> io::Result<Moved> {
+        if ready == Ready::No || self.holds() || self.ended || self.unseen.len() > MOST_HELD {
+            return Ok(Moved::Nothing);
+        }
+        self.pull(from, piece)
     }
 
     fn holds(&self) -> bool {
@@ -118,7 +159,7 @@ impl<'a> Way<'a> {
                 self.push(to)?;
             }
         }
-        if self.ended && !self.shut && !self.holds() {
+        if self.ended && !self.shut && !self.holds() && self.unseen.is_empty() {
             self.shut = true;
             let _ = to.socket.shutdown(Shutdown::Write);
             moved = Moved::Some;
@@ -127,7 +168,8 @@ impl<'a> Way<'a> {
     }
 
     fn pull(&mut self, from: &mut Stream, piece: &mut [u8]) -> io::Result<Moved> {
-        if self.pipe.is_none() && self.bytes.load(Ordering::Relaxed) > BULK {
+        let bulk = self.bytes.load(Ordering::Relaxed) > BULK;
+        if self.pipe.is_none() && !self.inspected && bulk {
             self.pipe = Pipe::open();
         }
         let count = if let Some(pipe) = &mut self.pipe {
@@ -135,7 +177,12 @@ impl<'a> Way<'a> {
         } else {
             let count = from.socket.read(piece);
             let read = piece.get(..*count.as_ref().unwrap_or(&0));
-            self.held.extend_from_slice(read.unwrap_or_default());
+            let into = if self.inspected {
+                &mut self.unseen
+            } else {
+                &mut self.held
+            };
+            into.extend_from_slice(read.unwrap_or_default());
             count
         };
         match count {
@@ -172,9 +219,9 @@ impl<'a> Way<'a> {
 
     /// What has to happen before it can move again: at its beginning, and at its end.
     fn waits_for(&self) -> (PollFlags, PollFlags) {
-        if self.holds() && !self.inspected {
+        if self.holds() {
             (PollFlags::empty(), PollFlags::OUT)
-        } else if self.ended {
+        } else if self.ended || self.unseen.len() > MOST_HELD {
             (PollFlags::empty(), PollFlags::empty())
         } else {
             (PollFlags::IN, PollFlags::empty())
@@ -201,58 +248,101 @@ pub(crate) fn relay(
         .sent
         .fetch_add(first.len().try_into().unwrap_or(0), Ordering::Relaxed);
     let answered = std::mem::take(&mut server.buffer);
-    let mut there = Way::new(&entry.sent, first);
-    let mut back = Way::new(&entry.received, answered);
-    there.inspected = inspect.is_some();
+    let mut there = Way::new(&entry.sent, first, inspect.is_some());
+    let mut back = Way::new(&entry.received, answered, inspect.is_some());
     let mut piece = vec![0; PIECE];
     let mut last = Instant::now();
     // What a client has said before it was asked for may be there already.
     let (mut client_ready, mut server_ready) = (Ready::Yes, Ready::No);
+    let mut words = Words::First;
     loop {
-        let mut moved = [Moved::Nothing; 2];
         if let Some(inspector) = &mut inspect {
             // Nothing of the client's goes on before it was looked at.
-            if client_ready == Ready::Yes && !there.ended {
-                moved[0] = there.pull(client, &mut piece)?;
+            let taken = [
+                there.take_in(client, &mut piece, client_ready)?,
+                back.take_in(server, &mut piece, server_ready)?,
+            ];
+            (client_ready, server_ready) = (Ready::No, Ready::No);
+            if taken.contains(&Moved::Some) {
+                last = Instant::now();
             }
-            match inspector.look(&there.held) {
-                Look::Pass => inspect = None,
-                Look::Refuse(why) => return Ok(Ended::Refused(why)),
-                // A client that ends without a word has said nothing wrong.
-                Look::More if there.ended && there.held.is_empty() => inspect = None,
-                Look::More if there.ended => {
-                    return Ok(Ended::Refused(
-                        "it ended before its first words did".to_owned(),
-                    ));
-                }
-                Look::More if last.elapsed() > FIRST_WORDS => {
+            words = match look(*inspector, &mut there, &mut back, words) {
+                Err(why) => return Ok(Ended::Refused(why)),
+                Ok(Words::First | Words::Begun) if last.elapsed() > FIRST_WORDS => {
                     return Ok(Ended::Refused("its first words took too long".to_owned()));
                 }
-                Look::More => {}
+                Ok(words) => words,
+            };
+            if !there.inspected {
+                inspect = None;
             }
         }
-        there.inspected = inspect.is_some();
-        if !there.inspected {
-            moved[0] = there.move_on(client, server, &mut piece, client_ready)?;
-        }
-        moved[1] = back.move_on(server, client, &mut piece, server_ready)?;
+        let moved = [
+            there.move_on(client, server, &mut piece, client_ready)?,
+            back.move_on(server, client, &mut piece, server_ready)?,
+        ];
         if there.shut && back.shut {
             return Ok(Ended::Over);
         }
         if moved.contains(&Moved::Some) {
             last = Instant::now();
         }
-        let alone = there.ended || back.ended;
-        let patience = match (alone, inspect.is_some()) {
-            (_, true) => Some(FIRST_WORDS),
-            (true, false) => Some(HALF_OPEN),
-            (false, false) => None,
+        let patience = match words {
+            Words::First | Words::Begun => Some(FIRST_WORDS),
+            Words::Whole if there.ended || back.ended => Some(HALF_OPEN),
+            Words::Whole => None,
         };
         match wait(client, server, &there, &back, patience)? {
-            None if inspect.is_none() => return Ok(Ended::Over),
+            None if words == Words::Whole => return Ok(Ended::Over),
             None => (client_ready, server_ready) = (Ready::No, Ready::No),
             Some(news) => (client_ready, server_ready) = news,
         }
+    }
+}
+
+/// How far a client is whose words are looked at.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Words {
+    /// Nothing of its has gone on yet.
+    First,
+    /// Something has, and something is held.
+    Begun,
+    /// Nothing is held.
+    Whole,
+}
+
+/// Looks at what both sides have said, and lets go on what may.
+fn look(
+    inspector: &mut dyn Inspect,
+    there: &mut Way<'_>,
+    back: &mut Way<'_>,
+    mut words: Words,
+) -> Result<Words, String> {
+    if !back.unseen.is_empty() {
+        inspector.server(&back.unseen)?;
+        back.free(usize::MAX);
+    }
+    let seen = loop {
+        match inspector.client(&there.unseen) {
+            Look::Part(count @ 1..) => {
+                there.free(count);
+                words = Words::Begun;
+            }
+            seen => break seen,
+        }
+    };
+    match seen {
+        Look::Pass => {
+            there.free_all();
+            back.free_all();
+            Ok(Words::Whole)
+        }
+        Look::Refuse(why) => Err(why),
+        // A client that ends without a word has said nothing wrong.
+        _ if there.unseen.is_empty() && (there.ended || words != Words::First) => Ok(Words::Whole),
+        Look::More if there.ended => Err("it ended before its first words did".to_owned()),
+        _ if words == Words::First => Ok(Words::First),
+        _ => Ok(Words::Begun),
     }
 }
 
@@ -293,3 +383,7 @@ fn wait(
     }
     Ok(Some((Ready::of(client_news), Ready::of(server_news))))
 }
+
+#[cfg(test)]
+#[path = "relay_tests.rs"]
+mod tests;

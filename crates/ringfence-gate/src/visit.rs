@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use ringfence_core::host::Host;
 
 use crate::Destination;
+use crate::agreement::Agreement;
 use crate::dns::{self, Kind, Says};
 use crate::event::{Entry, Outcome, Way};
-use crate::hello::{self, Hello};
-use crate::http::{self, Door, Next, looks_like_request, names_host};
+use crate::http::{self, Door, Next, looks_like_request};
 use crate::refusal::{Failure, Refusal};
-use crate::relay::{Ended, Inspect, Look, relay};
+use crate::relay::{Ended, relay};
 use crate::serve::Shared;
 use crate::socks::{self, Chosen, Demanded, Read, Reply};
 use crate::stream::Stream;
@@ -210,7 +210,7 @@ impl Shared {
             client.close_gently();
             return served.map(|_| ());
         }
-        let mut agreement = Agreement { destination };
+        let mut agreement = Agreement::new(destination);
         let ended = relay(&mut client, &mut server, &entry, Some(&mut agreement));
         entry.done();
         match ended {
@@ -331,47 +331,5 @@ fn socks_reply(refusal: &Refusal) -> Reply {
             Failure::Late | Failure::Lookup | Failure::Unreachable => Reply::HostUnreachable,
             Failure::Upstream => Reply::Failed,
         },
-    }
-}
-
-/// Whether a client's first words agree with what it asked for.
-struct Agreement<'d> {
-    destination: &'d Destination,
-}
-
-impl Inspect for Agreement<'_> {
-    fn look(&mut self, said: &[u8]) -> Look {
-        let refuse = |why: &str| Look::Refuse(why.to_owned());
-        let Host::Name(_) = &self.destination.host else {
-            // An address has no name that anything could disagree with.
-            return Look::Pass;
-        };
-        match hello::read(said) {
-            Err(error) => Look::Refuse(error.to_string()),
-            Ok(Hello::Named(name)) if names_host(&name, &self.destination.host) => Look::Pass,
-            Ok(Hello::Named(_)) => refuse("the TLS server name is not the host that was asked for"),
-            Ok(Hello::Nameless) if self.destination.port == 443 => {
-                refuse("the TLS hello has no server name")
-            }
-            Ok(Hello::Nameless) => Look::Pass,
-            Ok(Hello::Unfinished) => Look::More,
-            Ok(Hello::NotTls) => self.plain(said),
-        }
-    }
-}
-
-impl Agreement<'_> {
-    /// Words that are not TLS.
-    fn plain(&self, said: &[u8]) -> Look {
-        // Some hosts serve ssh where only these ports are open.
-        const SSH: &[u8] = b"SSH-";
-        match self.destination.port {
-            80 | 443 if said.starts_with(SSH) => Look::Pass,
-            80 | 443 if SSH.starts_with(said) => Look::More,
-            // Every request was looked at before it came to this.
-            80 => Look::Refuse("on port 80 only HTTP, TLS and ssh are carried".to_owned()),
-            443 => Look::Refuse("on port 443 only TLS and ssh are carried".to_owned()),
-            _ => Look::Pass,
-        }
     }
 }
