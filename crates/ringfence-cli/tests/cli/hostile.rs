@@ -1,7 +1,9 @@
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::stage::for_each_user;
 use crate::world::World;
 
 /// What a terminal would obey, in a line of a file and in names of it.
@@ -75,10 +77,7 @@ fn a_reader_that_leaves_is_no_failure() {
 #[test]
 fn a_full_disk_is_a_failure() {
     let world = World::new();
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = world
         .command()
         .args(["settings", "schema"])
@@ -100,7 +99,7 @@ fn files_that_are_no_files_are_refused_and_never_waited_for() {
         ran.errors
     };
 
-    std::fs::remove_file(&settings).unwrap();
+    fs::remove_file(&settings).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
         &settings,
@@ -110,16 +109,16 @@ fn files_that_are_no_files_are_refused_and_never_waited_for() {
     )
     .unwrap();
     assert!(refused("a pipe").contains("not a regular file"));
-    std::fs::remove_file(&settings).unwrap();
-    std::fs::create_dir(&settings).unwrap();
+    fs::remove_file(&settings).unwrap();
+    fs::create_dir(&settings).unwrap();
     assert!(refused("a directory").contains("not a regular file"));
-    std::fs::remove_dir(&settings).unwrap();
+    fs::remove_dir(&settings).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &settings).unwrap();
     assert!(refused("a device").contains("not a regular file"));
-    std::fs::remove_file(&settings).unwrap();
+    fs::remove_file(&settings).unwrap();
     std::os::unix::fs::symlink(&settings, &settings).unwrap();
     refused("a link to itself");
-    std::fs::remove_file(&settings).unwrap();
+    fs::remove_file(&settings).unwrap();
     world.user_settings([b'{', 0xff, b'}']);
     assert!(refused("not text").contains("not UTF-8: byte 1"));
     world.user_settings(vec![b' '; (1 << 20) + 1]);
@@ -151,19 +150,19 @@ fn a_link_that_leads_nowhere_is_no_missing_file() {
         }
     };
 
-    std::fs::remove_file(&settings).unwrap();
+    fs::remove_file(&settings).unwrap();
     std::os::unix::fs::symlink(elsewhere.join("settings.json"), &settings).unwrap();
     refused("[HOME]/.config/ringfence/settings.json");
     assert!(settings.is_symlink(), "a grant must not replace it");
 
-    std::fs::remove_dir_all(&directory).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &directory).unwrap();
     refused("[HOME]/.config/ringfence");
 
     // A directory without the file holds no settings, wherever it is.
-    std::fs::create_dir(&elsewhere).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
     assert_eq!(world.run(&["check", "-c", "ls"]).code, Some(0));
-    std::fs::write(elsewhere.join("settings.json"), "{ mistake").unwrap();
+    fs::write(elsewhere.join("settings.json"), "{ mistake").unwrap();
     assert_eq!(world.run(&["check", "-c", "ls"]).code, Some(2));
 }
 
@@ -172,11 +171,11 @@ fn a_projects_settings_cannot_be_a_link() {
     let world = World::new();
     let key = world.home().join(".ssh/id_ed25519");
     let directory = world.project().join(".ringfence");
-    std::fs::create_dir(&directory).unwrap();
+    fs::create_dir(&directory).unwrap();
     std::os::unix::fs::symlink(&key, directory.join("settings.json")).unwrap();
 
     let file = world.run(&["settings", "check"]);
-    std::fs::remove_dir_all(&directory).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
     std::os::unix::fs::symlink(world.home(), &directory).unwrap();
     let directory = world.run(&["settings", "check"]);
 
@@ -233,4 +232,29 @@ fn large_and_odd_files_are_answered_soon() {
         assert!(matches!(ran.code, Some(0 | 2)), "{name}: {:?}", ran.code);
         assert!(ran.errors.len() < 200_000, "{name}: {}", ran.errors.len());
     }
+}
+
+/// A session makes a link to what it may not write, and waits for somebody to give the link.
+#[test]
+fn a_link_that_a_session_made_is_not_given_to_the_next() {
+    for_each_user(|stage| {
+        let outside = stage.world.home().join("outside");
+        fs::create_dir(&outside).unwrap();
+        stage.give(&outside);
+        let target = outside.to_str().unwrap();
+        let through = "echo x > build/made";
+        stage.done(&["run", "--", "ln", "-s", target, "build"]);
+        let control = stage.other("sh", &["-c", through]).status().unwrap();
+        assert!(control.success(), "the link leads there");
+        fs::remove_file(outside.join("made")).unwrap();
+
+        let ran = stage.run(&["run", "--write", "build", "--", "sh", "-c", through]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let said = "build is not given: it leads to [HOME]/outside";
+        assert!(ran.errors.contains(said), "{}", ran.errors);
+        assert!(!outside.join("made").try_exists().unwrap());
+        // Who means it says so.
+        stage.done(&["run", "--write", target, "--", "sh", "-c", through]);
+        assert!(outside.join("made").try_exists().unwrap());
+    });
 }

@@ -6,6 +6,7 @@
 
 mod git;
 mod grants;
+mod links;
 mod paths;
 mod reach;
 mod rules;
@@ -127,6 +128,8 @@ fn build(
         look,
         preset: preset.value,
         aliases: Vec::new(),
+        followed: Vec::new(),
+        linked_sockets: Vec::new(),
         tmp: tmp.value,
         temporaries: Vec::new(),
         settled: Settled::default(),
@@ -137,6 +140,7 @@ fn build(
     let git = git(settings, place.kind, preset.value);
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
+    builder.followed_sockets(&files, &sockets);
     if preset.value != Preset::Track {
         let drives = builder.drives();
         let written = files
@@ -248,6 +252,10 @@ struct Builder<'a> {
     look: &'a dyn Fn(&Path) -> Seen,
     preset: Preset,
     aliases: Vec<Alias>,
+    /// Grants that were written with a link in them, until it is known whose link that is.
+    followed: Vec<links::Followed>,
+    /// Sockets of which the same is true, as they were written and as they are.
+    linked_sockets: Vec<(AbsPath, AbsPath)>,
     tmp: Tmp,
     /// Temporary directories that the session has its own of.
     temporaries: Vec<AbsPath>,

@@ -7,6 +7,8 @@ mod carried;
 #[cfg(test)]
 mod granting;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod narrowing;

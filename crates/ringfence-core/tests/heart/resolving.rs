@@ -418,7 +418,7 @@ fn what_cannot_be_carried_out_is_said_all_at_once() {
             "/nobody.sock does not exist",
             "/nowhere does not exist",
             "/data is given twice: as read, execute and write and as read (/settings.json:3:56)",
-            "/usr/bin is given twice: as read, execute and write and as read (/settings.json:3:65)",
+            "/usr/bin is given twice: as read and as read, execute and write (/settings.json:4:54)",
         ]
     );
 }

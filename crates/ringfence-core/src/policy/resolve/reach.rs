@@ -2,6 +2,7 @@
 
 use super::{Builder, Seen, entries, lists, strongest};
 use crate::origin::{BuiltIn, Located, Origin};
+use crate::path::AbsPath;
 use crate::policy::{EnvPattern, Environment, Found, Limits, Network, Passing, SocketGrant};
 use crate::settings::{Kind, Limit, List, NetworkMode, Preset, Settings, SocketName};
 
@@ -65,11 +66,17 @@ impl Builder<'_> {
                 }
             };
             match (self.look)(&path) {
-                Seen::At(path, Found::Other) => grants.push(SocketGrant {
-                    name,
-                    path,
-                    origin: entry.origin,
-                }),
+                Seen::At(found, Found::Other) => {
+                    let written = AbsPath::lexical(&path).ok();
+                    if let Some(written) = written.filter(|written| *written != found) {
+                        self.linked_sockets.push((written, found.clone()));
+                    }
+                    grants.push(SocketGrant {
+                        name,
+                        path: found,
+                        origin: entry.origin,
+                    });
+                }
                 seen => {
                     let what = match seen {
                         Seen::At(_, Found::Absent) | Seen::Absent => "does not exist",

@@ -19,7 +19,9 @@ impl Builder<'_> {
     ) {
         let (path, found) = match ((self.look)(path), on_absent) {
             (Seen::At(seen, found), _) => {
-                self.alias(path, &seen, access, &origin);
+                if self.follow(path, &seen, found, access, &origin) {
+                    return;
+                }
                 (seen, found)
             }
             (Seen::Absent, OnAbsent::Hide | OnAbsent::Keep) => match self.name_of_absent(path) {
@@ -70,7 +72,13 @@ impl Builder<'_> {
     }
 
     /// Remembers the name that a grant was written with, if it is not the canonical one.
-    fn alias(&mut self, written: &Path, path: &AbsPath, access: Access, origin: &Origin) {
+    pub(super) fn alias(
+        &mut self,
+        written: &Path,
+        path: &AbsPath,
+        access: Access,
+        origin: &Origin,
+    ) {
         if access == Access::None || origin.layer() == Layer::BuiltIn {
             return;
         }
@@ -142,6 +150,7 @@ impl Builder<'_> {
             self.project_paths(git);
             self.additional_paths();
             self.granted_paths();
+            self.followed();
             self.hidden_project();
         }
         let rules = self.settled.take_rules();
