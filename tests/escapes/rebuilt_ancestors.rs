@@ -3,7 +3,7 @@
 use std::fs;
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{World, binaries, for_each_user};
+use ringfence_testkit::{Setup, World, binaries, for_each_user};
 
 use super::git_metadata::{host, inside};
 
@@ -73,5 +73,25 @@ fn a_name_is_not_built_again_where_it_was() {
             assert!(evil(), "without {layer:?}: {script}");
         }
         build(world);
+    });
+}
+
+/// The project lies in a directory that is given to be written, and nothing in it needs a mount.
+#[test]
+fn the_project_itself_stays_where_it_is() {
+    for_each_user(binaries!(), |world| {
+        let away = "mv ../inner ../away && echo evil > ../away/.envrc";
+        let project = world.project("inner");
+        let build = || host(world, &world.project(""), "rm -rf inner away; mkdir inner");
+        let evil = || world.project("away/.envrc").try_exists().unwrap();
+        build();
+        host(world, &project, away);
+        assert!(evil(), "on the host");
+
+        build();
+        let settings = world.settings("", &[&world.project("")]);
+        let setup = Setup::new(&project, &world.home("")).settings(settings);
+        inside(world, &setup, away);
+        assert!(!evil() && project.try_exists().unwrap());
     });
 }

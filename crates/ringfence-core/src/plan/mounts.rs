@@ -123,6 +123,12 @@ pub(super) fn root(policy: &Policy) -> Root {
         );
         if rule.found == Found::Absent {
             if access_above == Access::Write && rule.access != Access::Write {
+                // Whoever could move the project away could make the name in it there.
+                if let Some(level) = above.last()
+                    && view == View::Host(Access::Write)
+                {
+                    mounts.pin_up_to(&mounted_at, level.path.clone());
+                }
                 absent.push(rule.path.clone());
             }
             continue;
@@ -147,8 +153,10 @@ pub(super) fn root(policy: &Policy) -> Root {
         let shown_by = match kind {
             None => mounted_at,
             Some(kind) => {
-                if view == View::Host(Access::Write) {
-                    mounts.pin_between(&mounted_at, &rule.path);
+                if view == View::Host(Access::Write)
+                    && let Some(parent) = rule.path.parent()
+                {
+                    mounts.pin_up_to(&mounted_at, parent);
                 }
                 mounts.push(&rule.path, kind);
                 rule.path.clone()
@@ -269,12 +277,13 @@ impl Mounts {
         self.list.push(Mount { at, kind });
     }
 
-    /// Mounts the directories between a writable mount and a rule inside it over themselves.
+    /// Mounts a directory that has a rule in it over itself, and those above it up to the writable
+    /// mount they are in.
     ///
     /// A directory that is mounted on cannot be renamed or removed, but those above it can: then
     /// the name could be built again without the rule. With each of them a mount, none can.
-    fn pin_between(&mut self, mounted_at: &AbsPath, path: &AbsPath) {
-        let between = std::iter::successors(path.parent(), AbsPath::parent)
+    fn pin_up_to(&mut self, mounted_at: &AbsPath, directory: AbsPath) {
+        let between = std::iter::successors(Some(directory), AbsPath::parent)
             .take_while(|directory| directory != mounted_at);
         for directory in between {
             if !self.places.contains(&directory) {
