@@ -86,7 +86,8 @@ const LINKS: &str = "
 victim=$1; away=$PWD/.git/away; mkdir -p .git/x links; ln -s $victim links/a; ln -s $victim b
 ln -sfn $victim .git/COMMIT_EDITMSG; ln -sfn $victim .git/FETCH_HEAD
 rm -rf .git/logs/refs; ln -s $PWD/links .git/logs/refs; ln -sf $victim .git/logs/HEAD
-cd .git/x; ln -s $victim relative; cd ../..; ln -P b .git/hard; mv -T b .git/moved
+here=$PWD; cd .git/x; ln -s $victim relative
+mkdir gone; cd gone; rmdir ../gone; ln -s $victim ../removed; cd $here; ln -P b .git/hard; mv -T b .git/moved
 mv -T links .git/directory; ln -s $victim $away; mv $away .git/again
 ln -s $victim .git/worktrees; ln -sf $victim nested/.git/COMMIT_EDITMSG; true";
 

@@ -5,6 +5,8 @@ use std::fs;
 use ringfence_core::plan::Step;
 use ringfence_testkit::{binaries, denied, for_each_user, op};
 
+use super::git_metadata::host;
+
 #[test]
 fn no_mount_point_is_made_through_a_planted_link() {
     for_each_user(binaries!(), |world| {
@@ -113,5 +115,27 @@ fn a_name_that_appeared_is_put_aside() {
         let script = "mkdir .vscode; mkdir -p .vscode.refused-by-ringfence";
         world.run(&setup, ["sh", "-c", script]).assert_status(0);
         assert!(!world.project(".vscode").try_exists().unwrap());
+    });
+}
+
+/// Whoever makes a name may close the directory around it, so that nobody could put it aside.
+#[test]
+fn no_closed_directory_keeps_a_name() {
+    for_each_user(binaries!(), |world| {
+        let setup = world.setup().without(Step::Seccomp);
+        for script in [
+            "mkdir .cargo; cd .cargo; echo x > config.toml; chmod 555 .",
+            "mkdir .cargo; cd .cargo; echo x > config.toml; chmod 0 .",
+            "mkdir -p .github/workflows; cd .github; echo x > workflows/x; chmod 111 .",
+            "echo x > .envrc; chmod 555 .",
+        ] {
+            let done = world.run(&setup, ["sh", "-c", script]);
+            done.assert_status(0);
+            // As the user would, once somebody wonders.
+            let open = "chmod -R u+rwX . && ls -d .envrc .cargo/config.toml .github/workflows 2>&-";
+            let left = host(world, &world.project(""), &format!("{open} || true"));
+            assert_eq!(left.text(), "", "{script}: {}", done.stderr);
+            host(world, &world.project(""), "rm -rf .cargo* .github* .envrc*");
+        }
     });
 }

@@ -175,6 +175,29 @@ attempt("socket", bind)
 # A directory above a protected name may be made, and nothing else may take its place.
 os.mkdir("w"); os.mkdir("w/workflows")
 attempt("moved ancestor", lambda: os.rename("w", ".github"))
+# From a directory that was removed `..` still leads to where it was.
+def removed(base, act):
+    os.mkdir(base + "r"); r = os.open(base + "r", os.O_RDONLY); os.chdir(base + "r"); os.rmdir(base + "r")
+    try: act(r)
+    finally: os.chdir(project); os.close(r)
+base = project + "/"
+attempt("from what was removed", lambda: removed(base, lambda r: create("../.envrc")))
+attempt("below what was removed", lambda: removed(base, lambda r: create("../.envrc", dir_fd=r)))
+attempt("its link", lambda: removed(base, lambda r: create("../d/dangling")))
+attempt("link from it", lambda: removed(base, lambda r: os.link("../README", "../.envrc", src_dir_fd=r, dst_dir_fd=r)))
+attempt("moved from it", lambda: removed(base, lambda r: os.rename("../ready", "../.vscode", src_dir_fd=r, dst_dir_fd=r)))
+attempt("made from it", lambda: removed(base, lambda r: os.mkdir("../.vscode", dir_fd=r)))
+attempt("by its number", lambda: removed(base, lambda r: create(f"/proc/self/fd/{r}/../.envrc")))
+# What is no number of a descriptor, on the way to a link and behind one.
+os.symlink(".envrc", "l"); attempt("way to a link", lambda: create("/proc/self/fd/../cwd/l")); os.unlink("l")
+os.symlink("/proc/self/fd/../cwd/.envrc", "l"); attempt("behind a link", lambda: create("l")); os.unlink("l")
+# Where paths are too long to be written down.
+name = "x" * 250
+for _ in range(18): os.mkdir(name); os.chdir(name)
+os.symlink(project + "/.envrc", "l"); attempt("far below", lambda: create("l")); os.unlink("l")
+os.symlink("y" * 200 + "/../" * 20 + "l", "m"); attempt("far behind a link", lambda: create("m")); os.unlink("m")
+create("plain"); os.mkdir("sub"); create("sub/plain"); os.rename("plain", "other")
+os.chdir(project)
 attempt("linked ancestor", lambda: os.symlink("w", ".github"))
 os.mkdir(".github"); open(".github/dependabot.yml", "w").close()
 attempt("below an ancestor", lambda: os.mkdir(".github/workflows"))

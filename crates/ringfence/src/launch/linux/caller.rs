@@ -1,13 +1,14 @@
 //! What a caller means: paths in its memory, seen from where it stands.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_sys::files;
+use ringfence_sys::files::{self, OpenFlags, Resolve};
 use ringfence_sys::notify::read_memory;
 use ringfence_sys::{Errno, Pid};
-use rustix::fs::readlinkat;
+use rustix::fs::{Mode, readlinkat};
 
 /// `PATH_MAX`.
 const LONGEST_PATH: usize = 4096;
@@ -64,17 +65,32 @@ pub(super) fn socket_path(
     Ok(is_path.then(|| path.to_vec()))
 }
 
-/// A path from the root, with the directory that it starts in put before it.
-pub(super) fn whole(thread: Pid, directory: i32, path: &[u8]) -> Option<PathBuf> {
+/// What a caller means by a path.
+#[derive(Debug)]
+pub(super) enum Means {
+    /// This place, as the session names it.
+    At(PathBuf),
+    /// What one of the caller's descriptors, or its own link, leads to: it is there. By the link of
+    /// `/proc` that leads to it for us.
+    There(String),
+    /// Something that starts in a directory which has no name: it was removed, or its path is too
+    /// long. By a link to the directory.
+    From(String),
+    /// It cannot be told.
+    Unknown,
+}
+
+/// What a caller means by a path that starts in one of its directories.
+pub(super) fn meant(thread: Pid, directory: i32, path: &[u8]) -> Means {
     let number = thread.as_raw_nonzero();
     let path = Path::new(OsStr::from_bytes(path));
     if !path.is_absolute() {
-        let base = if directory == AT_FDCWD {
-            path_of(&format!("/proc/{number}/cwd"))
+        let link = if directory == AT_FDCWD {
+            format!("/proc/{number}/cwd")
         } else {
-            path_of(&format!("/proc/{number}/fd/{directory}"))
+            format!("/proc/{number}/fd/{directory}")
         };
-        return Some(base?.join(path));
+        return below(link, path);
     }
     // Names that mean something else to each process.
     for own in ["/proc/self", "/proc/thread-self"] {
@@ -84,31 +100,85 @@ pub(super) fn whole(thread: Pid, directory: i32, path: &[u8]) -> Option<PathBuf>
         let mut parts = rest.iter();
         let link = match parts.next().and_then(OsStr::to_str) {
             Some("cwd") => format!("/proc/{number}/cwd"),
-            Some("root") => return Some(Path::new("/").join(parts.as_path())),
-            Some("fd") => {
-                let descriptor: u32 = parts.next()?.to_str()?.parse().ok()?;
-                format!("/proc/{number}/fd/{descriptor}")
-            }
+            Some("root") => return Means::At(Path::new("/").join(parts.as_path())),
+            Some("fd") => match descriptor(parts.next()) {
+                Some(descriptor) => format!("/proc/{number}/fd/{descriptor}"),
+                None => return Means::Unknown,
+            },
             _ => continue,
         };
-        return Some(path_of(&link)?.join(parts.as_path()));
+        return below(link, parts.as_path());
     }
     if let Ok(rest) = path.strip_prefix("/dev/fd") {
         let mut parts = rest.iter();
-        if let Some(descriptor) = parts.next() {
-            let descriptor: u32 = descriptor.to_str()?.parse().ok()?;
-            let base = path_of(&format!("/proc/{number}/fd/{descriptor}"))?;
-            return Some(base.join(parts.as_path()));
+        if let Some(number_of) = parts.next() {
+            return match descriptor(Some(number_of)) {
+                Some(descriptor) => {
+                    below(format!("/proc/{number}/fd/{descriptor}"), parts.as_path())
+                }
+                None => Means::Unknown,
+            };
         }
     }
-    Some(path.to_owned())
+    Means::At(path.to_owned())
 }
+
+fn descriptor(part: Option<&OsStr>) -> Option<u32> {
+    part?.to_str()?.parse().ok()
+}
+
+/// What lies below where a link of `/proc` leads.
+fn below(link: String, path: &Path) -> Means {
+    if path.as_os_str().is_empty() {
+        return Means::There(link);
+    }
+    match path_of(&link) {
+        Some(base) if base.as_os_str().len() + path.as_os_str().len() + 1 < LONGEST_PATH => {
+            Means::At(base.join(path))
+        }
+        _ => Means::From(link),
+    }
+}
+
+/// What the kernel puts behind the path of something that was removed. From there `..` still leads to
+/// where it was, which no path says.
+const REMOVED: &[u8] = b" (deleted)";
 
 /// Where a link of `/proc` leads, as a path of the namespace that it leads to.
 pub(super) fn path_of(link: &str) -> Option<PathBuf> {
     let target = readlinkat(files::CWD, link, Vec::new()).ok()?;
-    let path = PathBuf::from(OsStr::from_bytes(target.to_bytes()));
-    path.is_absolute().then_some(path)
+    let bytes = target.to_bytes();
+    let path = Path::new(OsStr::from_bytes(bytes));
+    (path.is_absolute() && !bytes.ends_with(REMOVED)).then(|| path.to_owned())
+}
+
+/// Whether a path stays below a directory that has no name, so that nothing with a name comes of it.
+pub(super) fn stays_below(base: &str, path: &[u8]) -> bool {
+    let as_the_kernel_says = |error| matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS);
+    let flags = OpenFlags::PATH | OpenFlags::DIRECTORY;
+    // The only link that is followed is the kernel's own.
+    let opened = CString::new(base)
+        .map_err(|_| Errno::INVAL)
+        .and_then(|base| files::openat2(files::CWD, &base, flags, Mode::empty(), Resolve::empty()));
+    let base = match opened {
+        Ok(base) => base,
+        Err(error) => return as_the_kernel_says(error),
+    };
+    let open = |directory: &OwnedFd, path: &[u8], flags: OpenFlags| {
+        let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+        let below = Resolve::BENEATH | Resolve::NO_SYMLINKS;
+        files::openat2(directory.as_fd(), &path, flags, Mode::empty(), below)
+    };
+    let parent = match parent_part(path) {
+        b"/" if !path.starts_with(b"/") => b".",
+        parent => parent,
+    };
+    let last = OpenFlags::PATH | OpenFlags::NOFOLLOW;
+    let found = open(&base, parent, flags).and_then(|parent| open(&parent, last_part(path), last));
+    match found.and_then(|found| files::identify(&found)) {
+        Ok(identity) => identity.kind != files::Kind::Symlink,
+        Err(error) => as_the_kernel_says(error),
+    }
 }
 
 /// What stands behind the last slash that something stands behind.

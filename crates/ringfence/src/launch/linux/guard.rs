@@ -19,7 +19,8 @@ use ringfence_sys::{Errno, Pid};
 use rustix::fs::{Mode, ioctl_getflags, readlinkat};
 
 use super::caller::{
-    AT_FDCWD, last_part, low_half, parent_part, path_of, read_path, socket_path, whole,
+    AT_FDCWD, Means, last_part, low_half, meant, parent_part, path_of, read_path, socket_path,
+    stays_below,
 };
 use super::through::LetThrough;
 
@@ -215,32 +216,41 @@ impl Guard {
         if makes != Makes::File && !suspect {
             return None;
         }
-        let Some(path) = whole(thread, directory, path) else {
-            // It cannot be told where this leads.
-            return suspect.then(|| PathBuf::from(OsStr::from_bytes(path)));
-        };
-        if makes == Makes::File {
-            self.judge_file(thread, path)
-        } else {
-            self.judge_name(&path, makes)
+        let as_written = || PathBuf::from(OsStr::from_bytes(path));
+        match meant(thread, directory, path) {
+            Means::At(path) if makes == Makes::File => self.judge_file(thread, path),
+            Means::At(path) => self.judge_name(&path, makes),
+            Means::There(_) => None,
+            Means::From(base) if !suspect && stays_below(&base, path) => None,
+            Means::From(_) | Means::Unknown => Some(as_written()),
         }
     }
 
     /// Follows a link in the last place, as opening would.
     fn judge_file(&self, thread: Pid, mut path: PathBuf) -> Option<PathBuf> {
         for _ in 0..MOST_LINKS {
-            // A pipe, say: it is there, so it is not made.
-            path = whole(thread, AT_FDCWD, path.as_os_str().as_bytes())?;
+            path = match meant(thread, AT_FDCWD, path.as_os_str().as_bytes()) {
+                Means::At(path) => path,
+                // A pipe, say: it is there, so it is not made.
+                Means::There(_) => return None,
+                Means::From(_) | Means::Unknown => return Some(path),
+            };
             let flags = OpenFlags::PATH | OpenFlags::NOFOLLOW;
-            let Ok(found) = self.open(&path, flags) else {
-                return self.judge_name(&path, Makes::File);
+            let found = match self.open(&path, flags) {
+                Ok(found) => found,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {
+                    return self.judge_name(&path, Makes::File);
+                }
+                Err(_) => return Some(path),
             };
             let kind = files::identify(&found).map(|identity| identity.kind);
             if kind != Ok(files::Kind::Symlink) {
                 // It is there, so it is not made.
                 return None;
             }
-            let target = readlinkat(&found, c"", Vec::new()).ok()?;
+            let Ok(target) = readlinkat(&found, c"", Vec::new()) else {
+                return Some(path);
+            };
             let target = Path::new(OsStr::from_bytes(target.to_bytes()));
             path = path.parent().unwrap_or_else(|| Path::new("/")).join(target);
         }
@@ -257,12 +267,13 @@ impl Guard {
             // A process sees another `/proc` than we do: who knows where it leads from there, or
             // whether a link is the last thing on the way.
             Err(_) if self.enters_proc(parent) => return Some(path.to_owned()),
-            Err(_) if !self.is_suspect(last) => return None,
             // The call will be told the same.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return None,
             Err(_) => return Some(path.to_owned()),
         };
-        let real = path_of(&format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+        let Some(real) = path_of(&format!("/proc/self/fd/{}", directory.as_raw_fd())) else {
+            return Some(path.to_owned());
+        };
         self.protected(&real, last, makes, || folds_case(&directory))
     }
 
@@ -342,8 +353,18 @@ impl Guard {
         };
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
         let inside = Resolve::IN_ROOT | Resolve::NO_MAGICLINKS;
-        files::openat2(self.root.as_fd(), &path, flags, Mode::empty(), inside)
+        let open = || files::openat2(self.root.as_fd(), &path, flags, Mode::empty(), inside);
+        // Somebody renamed something on the machine while `..` was being followed.
+        let settled = (0..MOST_TRIES).find_map(|_| Some(open()).filter(|opened| !is_busy(opened)));
+        settled.unwrap_or(Err(Errno::AGAIN))
     }
+}
+
+/// How often a look is repeated that somebody else disturbed.
+const MOST_TRIES: usize = 64;
+
+fn is_busy(opened: &Result<OwnedFd, Errno>) -> bool {
+    matches!(opened, Err(Errno::AGAIN))
 }
 
 /// Whether a call is one that is asked about because it makes a name.

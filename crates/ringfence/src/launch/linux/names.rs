@@ -28,7 +28,7 @@ use ringfence_sys::files;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, Stat};
 
-use super::aside::put_aside;
+use super::aside::{open_up, put_aside};
 use super::cover::{self, Session};
 use super::guard::{Guard, Guarded, Makes};
 use super::watch::{Listener, Mood, Watch, worked};
@@ -502,8 +502,15 @@ impl Names {
                 continue;
             }
             let made = |makes| guard.is_none_or(|guard| guard.let_through().may_have_made(makes));
-            match look(&name.path, &mut listings) {
+            let mut seen = look(&name.path, &mut listings);
+            if matches!(seen, Look::Unknown) {
+                open_up(&name.path);
+                seen = look(&name.path, &mut Listings::default());
+            }
+            match seen {
                 Look::There(status) if made(makers(&status)) => {
+                    // Perhaps once more: somebody was there who did not want it.
+                    outcome.found.retain(|found| found.path != name.path);
                     outcome.found.extend(put_aside(&name.path));
                 }
                 Look::Nothing | Look::There(_) => {}

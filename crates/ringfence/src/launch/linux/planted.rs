@@ -18,8 +18,9 @@ use ringfence_core::settings::GitLevel;
 use ringfence_sys::files::{self, OpenFlags};
 use ringfence_sys::notify::Notification;
 use ringfence_sys::{Errno, Pid};
+use rustix::fs::FileType;
 
-use super::caller::{AT_FDCWD, last_part, low_half, parent_part, path_of, read_path, whole};
+use super::caller::{AT_FDCWD, Means, last_part, low_half, meant, parent_part, path_of, read_path};
 use super::guard::{Guard, RENAME_EXCHANGE};
 
 /// The git directories in which nobody inside makes a link.
@@ -92,7 +93,11 @@ impl Guard {
             };
             // A descriptor alone, without a path, may be one of a link.
             let harmless = read(source)?.is_some_and(|(directory, path)| {
-                whole(thread, directory, &path).is_some_and(|path| self.is_harmless(&path))
+                match meant(thread, directory, &path) {
+                    Means::At(path) => self.is_harmless(&path),
+                    Means::There(link) => is_file(&link),
+                    Means::From(_) | Means::Unknown => false,
+                }
             });
             Ok((!harmless).then(|| name.clone()))
         };
@@ -106,9 +111,12 @@ impl Guard {
 
     /// A name in a git directory, if it is one, as the session sees it.
     fn name_in_git(&self, thread: Pid, directory: i32, path: &[u8]) -> Option<PathBuf> {
-        let Some(path) = whole(thread, directory, path) else {
+        let path = match meant(thread, directory, path) {
+            Means::At(path) => path,
+            // It is there, so it is not made.
+            Means::There(_) => return None,
             // It cannot be told where this leads.
-            return Some(PathBuf::from(OsStr::from_bytes(path)));
+            Means::From(_) | Means::Unknown => return Some(PathBuf::from(OsStr::from_bytes(path))),
         };
         let bytes = path.as_os_str().as_bytes();
         let parent = Path::new(OsStr::from_bytes(parent_part(bytes)));
@@ -120,7 +128,9 @@ impl Guard {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return None,
             Err(_) => return Some(path),
         };
-        let real = path_of(&format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
+        let Some(real) = path_of(&format!("/proc/self/fd/{}", opened.as_raw_fd())) else {
+            return Some(path);
+        };
         let name = real.join(OsStr::from_bytes(last_part(bytes)));
         self.is_in_git(&name).then_some(name)
     }
@@ -147,4 +157,10 @@ impl Guard {
             Ok(_) => true,
         }
     }
+}
+
+/// Whether a link of `/proc` leads to a file that has no name yet, or another one.
+fn is_file(link: &str) -> bool {
+    let found = rustix::fs::stat(link);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
 }
