@@ -35,7 +35,9 @@ fn question(terminal: &mut Terminal, end: &str) -> String {
 fn a_command_draws_nothing_and_hides_nothing() {
     let padding = " ".repeat(10_000);
     let long = format!("{padding}; touch ../outside/other");
-    let words: [(&str, &str); 8] = [
+    // No word is long, and together they fill the screen.
+    let wide = "漢".repeat(900);
+    let words: [(&str, &str); 9] = [
         (
             "carriage return",
             "echo harmless\r\u{1b}[2K└ allowed for this command",
@@ -47,6 +49,7 @@ fn a_command_draws_nothing_and_hides_nothing() {
         ("look-alike", "echo p\u{430}ypal"),
         ("backspace", "echo bad\u{8}\u{8}\u{8}good"),
         ("padding", &long),
+        ("many rows", &wide),
     ];
     for_each_user(|world| {
         let outside = world.home().join("outside");

@@ -28,6 +28,8 @@ const SETTLE_AT_MOST: Duration = Duration::from_secs(5);
 const NARROWEST: usize = 40;
 const WIDEST: usize = 100;
 const LABEL: usize = 11;
+/// How many rows the answers to choose from take, at most.
+const KEYS: usize = 4;
 
 /// The terminal of this process.
 #[derive(Debug)]
@@ -67,10 +69,17 @@ impl Terminal {
         Ok(())
     }
 
-    fn width(&self) -> usize {
-        let size = tcgetwinsize(&self.descriptor);
-        let columns = size.map_or(80, |size| usize::from(size.ws_col));
-        columns.saturating_sub(1).clamp(NARROWEST, WIDEST)
+    fn size(&self) -> Size {
+        let size = tcgetwinsize(&self.descriptor).ok();
+        let known = |count: u16, otherwise| match count {
+            0 => otherwise,
+            count => usize::from(count),
+        };
+        let columns = size.map_or(80, |size| known(size.ws_col, 80));
+        Size {
+            width: columns.saturating_sub(1).clamp(NARROWEST, WIDEST),
+            height: size.map_or(24, |size| known(size.ws_row, 24)),
+        }
     }
 
     /// Waits until nothing has been typed for a moment, and throws away what was.
@@ -154,7 +163,7 @@ impl Terminal {
 impl Approver for Terminal {
     fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
         let modes = Quiet::new(&self.descriptor)?;
-        let (text, marks) = drawn(question, self.width());
+        let (text, marks) = drawn(question, self.size());
         self.write(&text)?;
         let answer = self.answer(question, &marks);
         let said = match &answer {
@@ -205,8 +214,15 @@ fn keys(question: &Question<'_>, seen: bool) -> String {
     out
 }
 
+/// How much of a terminal is written on.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    width: usize,
+    height: usize,
+}
+
 /// The whole question in a frame, and what is marked in it.
-fn drawn(question: &Question<'_>, width: usize) -> (String, Vec<Mark>) {
+fn drawn(question: &Question<'_>, Size { width, height }: Size) -> (String, Vec<Mark>) {
     let command = question.shown_command();
     let directory = shown_bytes(question.directory.as_os_str().as_encoded_bytes());
     let permissions = question.shown_permissions();
@@ -218,7 +234,7 @@ fn drawn(question: &Question<'_>, width: usize) -> (String, Vec<Mark>) {
         .chain(&reason)
         .chain(&obstacle)
         .collect();
-    let marks = marks(all);
+    let mut marks = marks(all);
     let heading = match question.obstacle {
         Some(_) => "the sandbox for this command cannot be made",
         None => "this command asks for more than it may",
@@ -247,6 +263,11 @@ fn drawn(question: &Question<'_>, width: usize) -> (String, Vec<Mark>) {
         };
         row(&mut out, label, &permission.text, width);
     }
+    // Many short words are as long as one: whatever has left the screen was not seen.
+    let rows = out.lines().count() + marks.len() + KEYS;
+    if rows > height && !marks.contains(&Mark::Long) {
+        marks.push(Mark::Long);
+    }
     for mark in &marks {
         row(&mut out, "careful", &mark.to_string(), width);
     }
@@ -255,15 +276,25 @@ fn drawn(question: &Question<'_>, width: usize) -> (String, Vec<Mark>) {
 
 fn row(out: &mut String, label: &str, text: &str, width: usize) {
     let room = width - LABEL - 2;
-    let characters: Vec<char> = text.chars().collect();
-    let mut lines = characters.chunks(room);
-    let first: String = lines.next().unwrap_or_default().iter().collect();
     // Writing to a String cannot fail.
-    let _ = write!(out, "│ {label:<LABEL$}{first}\r\n");
-    for line in lines {
-        let line: String = line.iter().collect();
-        let _ = write!(out, "│ {:<LABEL$}{line}\r\n", "");
+    let _ = write!(out, "│ {label:<LABEL$}");
+    let mut taken = 0;
+    for character in text.chars() {
+        taken += columns(character);
+        if taken > room {
+            let _ = write!(out, "\r\n│ {:<LABEL$}", "");
+            taken = columns(character);
+        }
+        out.push(character);
     }
+    out.push_str("\r\n");
+}
+
+/// How many columns a character takes at most. A line that is too short does no harm; one that the
+/// terminal itself breaks stands outside of the frame.
+fn columns(character: char) -> usize {
+    const FIRST_THAT_MAY_BE_WIDE: char = '\u{1100}';
+    1 + usize::from(character >= FIRST_THAT_MAY_BE_WIDE)
 }
 
 /// A terminal that neither echoes nor waits for lines, until this goes.
