@@ -119,11 +119,16 @@ fn a_root_that_was_begun_with_other_mounts_is_not_used() {
             let _ = fs::remove_file(&marker);
             let mut setup = world.setup().by(Hands::Ahead);
             setup.pause = 2000;
-            // The first process is born after somebody began to listen for changes.
+            // The first process has mounts of its own after somebody began to listen for changes.
             let script = format!(
                 "set -- '{outside}'; {before}
                  $AS '{confine}' '{setup}' touch '{marker}' &
-                 until [ -n \"$(cat /proc/$!/task/$!/children)\" ]; do sleep 0.01; done
+                 own() {{
+                     read -r first _ < /proc/$1/task/$1/children || [ -n \"$first\" ] || return 1
+                     mounts=$(readlink /proc/$first/ns/mnt) &&
+                         [ \"$mounts\" != \"$(readlink /proc/$1/ns/mnt)\" ]
+                 }}
+                 until own $!; do sleep 0.01; done
                  {meanwhile}; wait $!",
                 outside = world.outside("mounted").display(),
                 confine = world.path("bin/confine").display(),
