@@ -14,6 +14,8 @@ mod exit;
 #[cfg(unix)]
 mod flags;
 #[cfg(unix)]
+mod lent;
+#[cfg(unix)]
 mod load;
 #[cfg(unix)]
 mod output;
@@ -34,6 +36,8 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 #[cfg(unix)]
 fn main() -> ExitCode {
     ringfence::shim::run_if_asked();
+    #[cfg(target_os = "linux")]
+    ringfence::launch::Signals::outlive_file_size();
     let mut arguments = std::env::args_os();
     // Somebody called from Windows: see `ringfence_core::wsl`.
     if arguments

@@ -43,6 +43,8 @@ pub(crate) struct Record {
     error: Option<String>,
     /// What was approved for this run.
     pub(crate) approved: Approved,
+    /// Whether something that the command printed is lost, by us.
+    pub(crate) lost_output: bool,
     about: About,
     /// Denials that are in the audit trail already.
     told: HashSet<(Denied, String)>,
@@ -162,6 +164,7 @@ impl Record {
             planned: Planned::default(),
             error: None,
             approved: Approved::default(),
+            lost_output: false,
             about: About::default(),
             told: HashSet::new(),
             #[cfg(any(target_os = "linux", target_os = "macos"))]

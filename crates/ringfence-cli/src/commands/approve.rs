@@ -14,14 +14,13 @@ use ringfence::grants::always::Always;
 use ringfence::grants::threads::{ThreadId, Threads};
 use ringfence::launch::Decider;
 use ringfence::place::Surroundings;
-use ringfence_core::origin::{Layer, Origin};
 use ringfence_core::path::AbsPath;
 use ringfence_core::permission::{Permission, Permissions};
 use ringfence_core::policy::{Policy, Seen};
 use ringfence_core::request::{Answer, Request, Scope};
-use ringfence_core::settings::{Keys, Preset};
 use ringfence_core::text::printable_path;
 
+use super::bare::outside;
 use super::grants::command_to_paste;
 use super::run::Job;
 use super::with_causes;
@@ -82,7 +81,7 @@ pub(super) fn settle(
         let refused = |by: &str| decided(Decision::new(&missing, Outcome::Denied, by));
         refuse_forbidden(&missing, &policy, &scene, flags.thread.as_ref())
             .inspect_err(|_| refused("what was decided before"))?;
-        refuse_in_vain(&missing, again, flags)
+        refuse_in_vain(&missing, again, job)
             .inspect_err(|_| refused("a flag, a variable or a rule"))?;
         let directory = scene.surroundings.current.as_path().to_owned();
         let binding = bind(job.command, &directory, &policy, &missing.permissions);
@@ -195,16 +194,6 @@ fn known(request: &Request, missing: &Request, standing: &Permissions) -> Vec<De
         .collect()
 }
 
-/// Has a command run outside the sandbox, only tracked.
-pub(super) fn outside(scene: &mut Scene) -> Result<Policy, Exit> {
-    let mut keys = Keys::default();
-    let origin = || Origin::Grant { scope: Scope::Once };
-    keys.preset.set(Preset::Track, origin());
-    keys.terminal.sandbox.enabled.set(true, origin());
-    scene.loaded.add(Layer::Flag, keys);
-    scene.policy()
-}
-
 fn finish(
     mut scene: Scene,
     job: &Job<'_>,
@@ -215,8 +204,9 @@ fn finish(
     journal: &Journal,
 ) -> Result<(Scene, Policy, Approved), Exit> {
     let policy = if request.permissions.contains(&Permission::Unsandboxed) {
+        let policy = outside(&mut scene, job)?;
         tell("ringfence: this command runs OUTSIDE the sandbox, only tracked\n");
-        outside(&mut scene)?
+        policy
     } else {
         scene.policy()?
     };
@@ -440,10 +430,13 @@ pub(super) fn refuse_forbidden(
 fn refuse_in_vain(
     missing: &Request,
     again: &dyn Fn() -> Result<Scene, Exit>,
-    flags: &RequestFlags,
+    job: &Job<'_>,
 ) -> Result<(), Exit> {
+    if missing.permissions.contains(&Permission::Unsandboxed) {
+        outside(&mut again()?, job)?;
+    }
     let mut trial = again()?;
-    standing(&mut trial, flags.thread.as_ref())?;
+    standing(&mut trial, job.flags.request.thread.as_ref())?;
     trial.loaded.grant(&missing.permissions, Scope::Once);
     let policy = trial.policy()?;
     let outside = [Permission::Unsandboxed].into_iter().collect();

@@ -15,8 +15,9 @@ use ringfence_core::policy::Policy;
 use ringfence_core::request::{Answer, Request, Scope};
 
 use super::approve::{
-    CHANGED, approver, ask, keep, keep_no, outside, refuse_forbidden, standing, unanswered,
+    CHANGED, approver, ask, keep, keep_no, refuse_forbidden, standing, unanswered,
 };
+use super::bare::outside;
 use super::grants::command_to_paste;
 use super::run::Job;
 use crate::asking::RequestFlags;
@@ -77,6 +78,8 @@ impl<'a> Fallback<'a> {
             self.journal
                 .decided(decision.in_thread(flags.thread.as_ref()));
         };
+        // Nobody is asked for what would not hold anyway.
+        outside(&mut (self.again)()?, self.job)?;
         let mut approver = somebody(flags)?;
         for _ in 0..MOST_ASKED {
             let mut scene = (self.again)()?;
@@ -92,7 +95,7 @@ impl<'a> Fallback<'a> {
             if kept.covers(&Permission::Fallback) && longest >= Scope::Thread {
                 let by = "what was granted to this thread";
                 decided(Decision::new(&request, Outcome::Stands, by));
-                return without(&mut scene);
+                return without(&mut scene, self.job);
             }
             let directory = scene.surroundings.current.as_path().to_owned();
             let bound =
@@ -144,18 +147,18 @@ impl<'a> Fallback<'a> {
             let thread = flags.thread.as_ref();
             keep(&scene.surroundings, thread, scope, &request.permissions)?;
             decided(Decision::answered(&request, Answer::Allow(scope), who));
-            return without(&mut scene);
+            return without(&mut scene, self.job);
         }
         complain("the command changed each time somebody was asked", None);
         Err(Exit::Refused)
     }
 }
 
-fn without(scene: &mut Scene) -> Result<Choice, Exit> {
+fn without(scene: &mut Scene, job: &Job<'_>) -> Result<Choice, Exit> {
+    let policy = outside(scene, job)?;
     tell(
         "ringfence: this command runs OUTSIDE the sandbox, which could not be made; it is only tracked\n",
     );
-    let policy = outside(scene)?;
     Ok(Choice::Without(Box::new(policy)))
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use ringfence::linger::{Behind, Front};
 
 use crate::exit::Exit;
+use crate::lent::Lent;
 use crate::output::complain;
 
 /// What is to be done where a session cannot be written down.
@@ -13,6 +14,7 @@ pub(super) const WHERE_TO_BE_FOUND: &str = "let XDG_RUNTIME_DIR name a directory
 
 /// Starts the supervisor of what lingers, and waits until its command has ended.
 pub(super) fn in_front() -> ExitCode {
+    let _lent = Lent::now();
     let status = Front::new().and_then(|front| {
         let number = front.number().to_string();
         // `run` comes first; what follows it is as it was typed.

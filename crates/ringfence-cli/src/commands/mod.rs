@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 mod ahead;
 pub(crate) mod approve;
+mod bare;
 mod check;
 mod completions;
 mod doctor;

@@ -3,10 +3,14 @@
 use std::path::Path;
 
 use ringfence::launch::LaunchError;
+use ringfence::planned::Planned;
+use ringfence::probe::Findings;
+use ringfence_core::plan::Feature;
 
 use super::with_causes;
 use crate::exit::Exit;
-use crate::output::complain;
+use crate::output::{complain, tell};
+use crate::print::plan::{and_more, gaps_by_reason};
 use crate::print::verdict::shell_word;
 
 /// Says it; the result is the status that tells a shell about it.
@@ -41,6 +45,31 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
         | LaunchError::NotFound { .. } => Exit::NotFound,
         _ => Exit::Refused,
     }
+}
+
+/// Says what stands in the way, cause first, and which rules would not hold for it; the same in short.
+pub(super) fn explain_gaps(planned: &Planned) -> String {
+    let mut short = Vec::new();
+    for finding in planned.findings().into_iter().flat_map(Findings::causes) {
+        if let Feature::Missing { why, fix } = &finding.state {
+            complain(&format!("no {}: {why}", finding.probed), Some(fix));
+            short.push(format!("no {}: {why}", finding.probed));
+        }
+    }
+    for group in gaps_by_reason(planned.plan()) {
+        let Some(gap) = group.first() else { continue };
+        let more = and_more(&group);
+        complain(
+            &format!(
+                "this host cannot enforce a rule: {} ({}){more}: {}",
+                gap.rule, gap.origin, gap.lost
+            ),
+            Some(&gap.fix),
+        );
+        short.push(format!("not enforced: {}{more}", gap.rule));
+    }
+    tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
+    short.join("; ")
 }
 
 /// What lets a hidden program be run.

@@ -13,9 +13,8 @@ use ringfence::launch::{
     Rescue, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
-use ringfence::probe::Findings;
 use ringfence_core::origin::Layer;
-use ringfence_core::plan::{Feature, Gap, Plan, Tracking};
+use ringfence_core::plan::{Gap, Plan, Tracking};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
 
@@ -25,11 +24,12 @@ use super::fallback::{Choice, Fallback, is_unmade};
 use super::judged::Judged;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use super::linger;
-use super::refusal::explain_refusal;
+use super::refusal::{explain_gaps, explain_refusal};
 use super::{approve, preview, with_causes};
 use crate::args::{RunArguments, SessionArguments};
 use crate::exit::Exit;
 use crate::flags::Flags;
+use crate::lent::Lent;
 use crate::load::{Purpose, Scene};
 use crate::output::{complain, tell, visible};
 use crate::print::ending;
@@ -77,10 +77,6 @@ pub(super) struct Job<'a> {
     pub(super) terminal: Terminal,
     pub(super) linger: Linger,
     /// Where whoever waits for the command of a lingering session listens.
-    #[cfg_attr(
-        not(any(target_os = "linux", target_os = "macos")),
-        expect(dead_code, reason = "only there anything lingers")
-    )]
     pub(super) lingering: Option<u32>,
     /// A first process that was started on the chance that this is what it is for.
     #[cfg(target_os = "linux")]
@@ -112,10 +108,16 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
         Ok(behind) => record.behind = behind,
         Err(exit) => return exit.into(),
     }
+    // What lingers may outlast whoever has the streams by then; the one in front sees to them.
+    let _lent = job.lingering.is_none().then(Lent::now);
     match prepare(job, &mut record) {
         Ok(Ran::Command(report)) => {
+            let lost = record.lost_output;
             record.end(&report);
-            ExitCode::from(report.cause.exit_status())
+            match report.cause.exit_status() {
+                0 if lost => Exit::No.into(),
+                status => ExitCode::from(status),
+            }
         }
         Ok(Ran::Nothing(exit)) => exit.into(),
         Err(exit) => {
@@ -270,31 +272,6 @@ fn say_what_matters(policy: &Policy) {
     }
 }
 
-/// Says what stands in the way, cause first, and which rules would not hold for it; the same in short.
-fn refuse(planned: &Planned) -> String {
-    let mut short = Vec::new();
-    for finding in planned.findings().into_iter().flat_map(Findings::causes) {
-        if let Feature::Missing { why, fix } = &finding.state {
-            complain(&format!("no {}: {why}", finding.probed), Some(fix));
-            short.push(format!("no {}: {why}", finding.probed));
-        }
-    }
-    for group in gaps_by_reason(planned.plan()) {
-        let Some(gap) = group.first() else { continue };
-        let more = and_more(&group);
-        complain(
-            &format!(
-                "this host cannot enforce a rule: {} ({}){more}: {}",
-                gap.rule, gap.origin, gap.lost
-            ),
-            Some(&gap.fix),
-        );
-        short.push(format!("not enforced: {}{more}", gap.rule));
-    }
-    tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
-    short.join("; ")
-}
-
 /// Said whenever nothing but descent holds a session together.
 const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent only: a command that kills the session's first process can leave others behind (`ringfence doctor` says why there is no cgroup)\n";
 
@@ -320,12 +297,16 @@ fn launch(
         }
         if !planned.plan().may_launch() {
             record.because("this host cannot enforce the policy");
-            let why = refuse(&planned);
+            let why = explain_gaps(&planned);
             let project = |gap: &Gap| gap.origin.layer() == Layer::Project;
             if planned.plan().gaps().iter().all(project) {
                 // Or a project could have commands run without a sandbox by asking for too much.
                 let what = "the project's own settings are all that stands in the way, which is no reason to go without a sandbox";
                 complain(what, Some("change them, or see `ringfence explain --plan`"));
+                return Err(Stopped::Refused(Exit::Refused));
+            }
+            // Nobody is asked to go without a sandbox for a limit, which would not hold there either.
+            if planned.plan().gaps().iter().all(Gap::is_limit) {
                 return Err(Stopped::Refused(Exit::Refused));
             }
             return Err(Stopped::Unmade(why));
@@ -491,21 +472,33 @@ fn session(
     }
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     let waited = match front {
-        Front::Filter(filter, signals) => {
-            running.wait_filtering_observed(*filter, &signals, record)
+        Front::Filter(mut filter, signals) => {
+            let waited = running.wait_filtering_observed(&mut filter, &signals, record);
+            say_unwritten(&filter, record);
+            waited
         }
         Front::Signals(signals) => running.wait_passing_signals_observed(&signals, record),
         Front::Terminal(relay) => running.wait_relaying_observed(*relay, record),
     };
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     let waited = match front {
-        Front::Filter(filter, signals) => running.wait_filtering(*filter, &signals),
+        Front::Filter(mut filter, signals) => running.wait_filtering(&mut filter, &signals),
         Front::Signals(signals) => running.wait_passing_signals(&signals),
         Front::Terminal(relay) => running.wait_relaying(*relay),
     };
     let mut report = waited.map_err(|source| refused("wait for the session", source))?;
     report.changes = before.map(|before| Box::new(before.compare()));
     Ok(report)
+}
+
+/// The command was told that all it printed was taken, and we have lost it: a status of zero would be
+/// a lie.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn say_unwritten(filter: &Filter, record: &mut Record) {
+    if let Some((name, error)) = filter.unwritten() {
+        tell(&format!("ringfence: {name} cannot be written: {error}\n"));
+        record.lost_output = true;
+    }
 }
 
 /// What stands between the caller and the session.

@@ -1,4 +1,4 @@
-//! Limits that leave too little to start anything with.
+//! Limits that leave too little to start anything with, or that nothing here can hold.
 
 use crate::stage::{Stage, for_each_user};
 
@@ -65,5 +65,37 @@ fn a_limit_that_is_too_small_is_named() {
             errors.contains("within the limit processes=2: "),
             "{errors}"
         );
+    });
+}
+
+/// Nobody is asked to go without the sandbox for a limit that would not hold there either.
+#[test]
+fn a_limit_that_nothing_holds_is_no_reason_to_go_without_the_sandbox() {
+    const LIMIT: &str = "memory=1GiB";
+    for_each_user(|stage| {
+        let unheld = |flags: &[&str]| {
+            let (code, asked, errors) = within(stage, flags, LIMIT);
+            if code == Some(0) {
+                let facts = stage.run(&["doctor", "--json"]).out;
+                assert!(facts.contains("\"memory\""), "who holds it? {facts}");
+                return;
+            }
+            assert_eq!((code, asked), (Some(125), false), "{flags:?}: {errors}");
+            for said in ["limit memory", "`--limit memory=none`", "`--on-gap report`"] {
+                assert!(errors.contains(said), "{said}: {errors}");
+            }
+            assert!(!errors.contains("OUTSIDE"), "{errors}");
+            assert!(!errors.contains("fallback"), "{errors}");
+            let decided = stage.log();
+            let decided = decided.iter().filter(|event| event["event"] == "decision");
+            let granted = decided.filter(|event| event["answer"] == "allowed-once");
+            assert_eq!(granted.count(), 0);
+        };
+        unheld(&[]);
+        unheld(&["--request-unsandboxed"]);
+        for way in ["--on-gap=report", "--limit=memory=none"] {
+            let (code, asked, errors) = within(stage, &[way], LIMIT);
+            assert_eq!((code, asked), (Some(0), false), "{way}: {errors}");
+        }
     });
 }

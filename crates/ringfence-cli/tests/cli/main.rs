@@ -24,6 +24,9 @@ mod help;
 mod hostile;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod lent;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod limits;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
@@ -52,6 +55,9 @@ mod sessions;
 mod settings;
 #[cfg(test)]
 mod shell;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod signals;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod stage;

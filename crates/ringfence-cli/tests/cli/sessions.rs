@@ -451,3 +451,30 @@ fn what_is_closed_in_the_temporary_directory_goes_too() {
         assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     });
 }
+
+/// Whoever has ended a session may count on it: nothing of it is listed, and its name is free.
+#[test]
+fn a_session_that_was_ended_is_gone_when_it_is_said() {
+    for_each_user(|stage| {
+        let mut supervisor = stage.start(&["run", "--name", "web", "--", "sleep", "60"]);
+        stage.wait_for_sessions(&["web"]);
+        let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+        // One that is slow to hear of it.
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        let mut ending = stage.start(&["sessions", "kill", "web"]);
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(ending.try_wait().unwrap(), None, "it waits for the record");
+        rustix::process::kill_process(pid, Signal::CONT).unwrap();
+        assert_eq!(ending.wait().unwrap().code(), Some(0));
+        assert_eq!(stage.list(), Vec::<Value>::new());
+        assert_eq!(supervisor.wait().unwrap().code(), Some(137));
+        // One that never does is not waited for.
+        let mut supervisor = stage.start(&["run", "--name", "web", "--", "sleep", "60"]);
+        stage.wait_for_sessions(&["web"]);
+        let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        stage.done(&["sessions", "kill", "web"]);
+        rustix::process::kill_process(pid, Signal::CONT).unwrap();
+        assert_eq!(supervisor.wait().unwrap().code(), Some(137));
+    });
+}

@@ -449,7 +449,9 @@ fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
                     origin,
                     name.rule(),
                     format!("nothing here can bound it for the whole session{partly}"),
-                    format!("delegate the cgroup controller `{wanted}`, or write \"none\""),
+                    format!(
+                        "delegate the cgroup controller `{wanted}`, or take the limit off: `--limit {name}=none`"
+                    ),
                 );
             }
             Some(_) => {}

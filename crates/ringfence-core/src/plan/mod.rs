@@ -181,6 +181,21 @@ pub struct Gap {
     pub fix: String,
 }
 
+impl Gap {
+    /// Whether it is a limit that nothing here can hold: without the sandbox nothing could either.
+    pub fn is_limit(&self) -> bool {
+        let limits = [
+            LimitName::Wall,
+            LimitName::Cpu,
+            LimitName::Processes,
+            LimitName::Memory,
+            LimitName::Files,
+            LimitName::FileSize,
+        ];
+        limits.into_iter().any(|limit| limit.rule() == self.rule)
+    }
+}
+
 /// The ordered acts that enforce a policy on a host, and the gaps they leave.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {

@@ -42,10 +42,15 @@ pub(crate) fn change(new: Option<Mask>) -> Result<Mask, Errno> {
     Ok(Mask(before))
 }
 
+/// What a caller asks for by ignoring it: `nohup` and a shell's background jobs mean the program, and
+/// whatever that starts.
+const ASKED_FOR: [i32; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT];
+
 /// Gives every signal its default action, then unblocks them all.
 ///
-/// A program must not inherit what a strange parent ignored or blocked. In this order, because
-/// a handler of the caller has no business in this process.
+/// A program must not inherit what a strange parent ignored or blocked, but for a hang-up, an
+/// interrupt and a quit that were ignored. In this order, because a handler of the caller has no
+/// business in this process.
 ///
 /// # Errors
 ///
@@ -55,14 +60,15 @@ pub fn reset(subject: &Subject) -> Result<(), Errno> {
     Mask::EMPTY.restore()
 }
 
-/// Gives every signal its default action and leaves the mask alone.
+/// Gives every signal its default action, with the same exceptions, and leaves the mask alone.
 ///
 /// # Errors
 ///
 /// As [`reset`].
 pub fn reset_dispositions(_subject: &Subject) -> Result<(), Errno> {
     for signal in 1..=LAST {
-        if signal != libc::SIGKILL && signal != libc::SIGSTOP {
+        let fixed = signal == libc::SIGKILL || signal == libc::SIGSTOP;
+        if !fixed && !(ASKED_FOR.contains(&signal) && is_ignored(signal)) {
             set_action(signal, SIG_DFL)?;
         }
     }
@@ -81,6 +87,16 @@ pub(super) fn set_default(signal: i32) -> Result<(), Errno> {
 /// [`Errno::INVAL`] for a signal that cannot be ignored.
 pub fn ignore(_subject: &Subject, signal: i32) -> Result<(), Errno> {
     set_action(signal, SIG_IGN)
+}
+
+/// Has a file that grows too large for this process be an answer to whoever writes it, and not the
+/// process's end. For a program as a whole: a library leaves this to its caller.
+///
+/// # Errors
+///
+/// Only those of an outer filter.
+pub fn outlive_file_size() -> Result<(), Errno> {
+    set_action(libc::SIGXFSZ, SIG_IGN)
 }
 
 /// What a signal does, where that is not a handler.
@@ -121,6 +137,13 @@ pub fn disposition(signal: i32) -> Result<Disposition, Errno> {
         SIG_IGN => Disposition::Ignored,
         _ => Disposition::Handled,
     })
+}
+
+/// Whether this process ignores `signal`.
+///
+/// Blocked and read from a [`SignalFd`] it would arrive all the same.
+pub fn is_ignored(signal: i32) -> bool {
+    disposition(signal) == Ok(Disposition::Ignored)
 }
 
 const SIG_DFL: usize = 0;

@@ -130,6 +130,12 @@ fn dispositions_and_mask_of_a_strange_parent_are_forgotten() {
         assert_eq!(status("SigCgt"), "0000000000000000");
         assert_eq!(status("SigBlk"), "0000000000000000");
         assert_eq!(signals::disposition(65), Err(Errno::INVAL));
+        // But what `nohup` and a shell's background jobs mean by it stays.
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            signals::ignore(subject, signal).unwrap();
+        }
+        signals::reset(subject).unwrap();
+        assert_eq!(status("SigIgn"), "0000000000000007");
         let unstoppable = signals::ignore(subject, libc::SIGKILL);
         assert_eq!(unstoppable, Err(Errno::INVAL));
     });

@@ -202,19 +202,24 @@ fn pseudoterminal_behaves_like_one() {
 
         let mut master = File::from(pty.master.try_clone().unwrap());
         let mut slave = File::from(pty.slave.try_clone().unwrap());
-        let mut read = || {
-            let mut buffer = [0; 64];
-            let count = master.read(&mut buffer).unwrap();
-            buffer[..count].to_vec()
+        // A line may arrive in parts.
+        let mut line = || {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\n") {
+                let mut buffer = [0; 64];
+                let count = master.read(&mut buffer).unwrap();
+                line.extend_from_slice(&buffer[..count]);
+            }
+            line
         };
         slave.write_all(b"a\n").unwrap();
-        assert_eq!(read(), b"a\r\n");
+        assert_eq!(line(), b"a\r\n");
         let before = terminal::make_raw(&pty.slave, Output::AsIs).unwrap();
         slave.write_all(b"b\n").unwrap();
-        assert_eq!(read(), b"b\n");
+        assert_eq!(line(), b"b\n");
         terminal::restore(&pty.slave, &before).unwrap();
         slave.write_all(b"c\n").unwrap();
-        assert_eq!(read(), b"c\r\n");
+        assert_eq!(line(), b"c\r\n");
 
         // The last copy of the master hangs up on its session: on us.
         signals::ignore(subject, libc::SIGHUP).unwrap();

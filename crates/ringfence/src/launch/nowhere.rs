@@ -37,6 +37,11 @@ impl Filter {
     pub fn streams(&mut self) -> Streams {
         match self.0 {}
     }
+
+    /// Never called: there is no such value.
+    pub fn unwritten(&self) -> Option<(&'static str, io::Error)> {
+        match self.0 {}
+    }
 }
 
 /// What would restore that terminal.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use ringfence_sys::Signal;
-use ringfence_sys::signals::{Mask, SentBy, SignalFd};
+use ringfence_sys::signals::{Mask, SentBy, SignalFd, is_ignored};
 
 use super::beside::Nothing;
 use super::{Observer, Report, Running};
@@ -30,17 +30,30 @@ impl Signals {
 
     /// Blocks them in the calling thread and listens. Call it before anything is started.
     ///
+    /// What the program ignores stays ignored: whoever called it by `nohup`, or as a background job,
+    /// means the session.
+    ///
     /// # Errors
     ///
     /// The kernel's answer.
     pub fn listen() -> io::Result<Self> {
         let mut mask = Mask::EMPTY;
-        for signal in Self::PASSED_ON {
+        for signal in Self::PASSED_ON.into_iter().filter(is_heard) {
             mask = mask.with(signal.as_raw());
         }
         let before = mask.block()?;
         BEFORE.get_or_init(|| before);
         Ok(Self(SignalFd::new(mask)?))
+    }
+
+    /// Has a file that is too large for this program (`ulimit -f`) be an error like any other, in place of
+    /// its end: the audit trail is written when the command has its status. A command is killed by
+    /// it as ever.
+    #[cfg(target_os = "linux")]
+    #[doc(hidden)]
+    pub fn outlive_file_size() {
+        // Whoever cannot is ended by it, as before.
+        let _ = ringfence_sys::signals::outlive_file_size();
     }
 
     /// Lets them do to the calling thread what they did before anybody listened: for whoever started
@@ -75,6 +88,12 @@ impl Signals {
         }
         Ok(asked)
     }
+}
+
+/// Whether a signal is for the session: one that the program was told to ignore is for nobody.
+pub(super) fn is_heard(signal: &Signal) -> bool {
+    let does_nothing = [Signal::CONT, Signal::WINCH].contains(signal);
+    does_nothing || !is_ignored(signal.as_raw())
 }
 
 impl AsFd for Signals {

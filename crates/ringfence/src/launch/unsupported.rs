@@ -143,7 +143,7 @@ impl Running {
     /// # Errors
     ///
     /// None: there is no such value.
-    pub fn wait_filtering(self, _filter: Filter, _signals: &Signals) -> io::Result<Report> {
+    pub fn wait_filtering(self, _filter: &mut Filter, _signals: &Signals) -> io::Result<Report> {
         match self.0 {}
     }
 

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::{
@@ -21,6 +22,9 @@ use super::sweep::{GroupIdentity, Mark};
 use super::{Session, State, sweep};
 use crate::launch::Linger;
 use crate::place::{Lookout, Surroundings};
+
+/// How long a supervisor may take to note that its session was ended.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why sessions cannot be written down, or read.
 ///
@@ -308,7 +312,9 @@ impl Registry {
         sweep::end(&found.record).map_err(|errno| RegistryError::Survivors {
             name: name(),
             source: errno.into(),
-        })
+        })?;
+        found.wait_for_supervisor();
+        Ok(())
     }
 
     /// Removes what killed supervisors have left, and returns what that was.
@@ -466,6 +472,20 @@ impl FoundRecord {
     /// Takes the lock, which only works if the supervisor is gone.
     fn lock(&self) -> Result<(), Errno> {
         flock(&self.file, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// Waits until the supervisor has taken note of the end and let go: whoever ends a session may
+    /// start another of its name at once. One that does not listen is not waited for any longer.
+    fn wait_for_supervisor(&self) {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        if self.record.supervisor == own {
+            // It cannot note anything while it waits here.
+            return;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while self.lock().is_err() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

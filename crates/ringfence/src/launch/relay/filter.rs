@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use ringfence_sys::Errno;
 use ringfence_sys::ready::{PollFd, PollFlags};
 use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -15,6 +16,9 @@ use super::show::{Output, Shown};
 use super::user::Screen;
 use crate::launch::beside::Beside;
 use crate::launch::{Observer, Report, Running, Signals, Stream, Streams, pipes};
+
+/// How long a writer takes to go that has let go of its pipe.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Two pipes for what a command prints, and the filters behind them.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ struct Stretch {
     inner: Option<OwnedFd>,
     way: Output,
     target: Target,
+    /// Why what was printed is lost, if it is.
+    refusal: Option<Errno>,
 }
 
 #[derive(Debug)]
@@ -79,7 +85,23 @@ impl Filter {
                 && !screen.finish(Duration::from_millis(20))
                 && !told_to_end(signals)
             {}
+            if let Target::Screen(screen) = &mut stretch.target {
+                stretch.refusal = stretch.refusal.or_else(|| screen.refusal());
+            }
         }
+    }
+
+    /// Which stream could not be written, and why not. A reader that has gone away is no reason: it had
+    /// all it wanted, and the command heard of it.
+    pub fn unwritten(&self) -> Option<(&'static str, io::Error)> {
+        let streams = [
+            ("standard output", &self.output),
+            ("standard error", &self.error),
+        ];
+        streams.into_iter().find_map(|(name, stretch)| {
+            let refusal = stretch.refusal.filter(|errno| *errno != Errno::PIPE)?;
+            Some((name, refusal.into()))
+        })
     }
 }
 
@@ -97,6 +119,7 @@ impl Stretch {
             inner: Some(inner),
             way: Output::new(shown),
             target: Target::open(stream)?,
+            refusal: None,
         })
     }
 
@@ -130,18 +153,27 @@ impl Stretch {
     }
 
     fn write(&mut self) -> Flow {
-        let flow = match &self.target {
+        let flow = match &mut self.target {
             Target::Nowhere => {
                 self.way.clear();
                 return Flow::Waits;
             }
-            Target::Plain(file) => self.way.drain(file),
+            Target::Plain(file) => self.way.drain(&*file),
             Target::Screen(screen) => match screen.target() {
                 Some(target) => self.way.drain(target),
                 None => Flow::Waits,
             },
         };
-        if let Flow::Closed(_) = flow {
+        if let Flow::Closed(errno) = flow {
+            let behind = match &mut self.target {
+                // Its own end has gone; it knows why.
+                Target::Screen(screen) => {
+                    screen.finish(AT_ONCE);
+                    screen.refusal()
+                }
+                Target::Nowhere | Target::Plain(_) => Some(errno),
+            };
+            self.refusal = self.refusal.or(behind);
             // Nobody reads: the command hears of it when it prints again, as it always would.
             self.target = Target::Nowhere;
             self.source = None;
@@ -201,7 +233,7 @@ impl Running {
     /// # Errors
     ///
     /// The kernel's answer; the session has been ended.
-    pub fn wait_filtering(self, filter: Filter, signals: &Signals) -> io::Result<Report> {
+    pub fn wait_filtering(self, filter: &mut Filter, signals: &Signals) -> io::Result<Report> {
         self.wait_filtering_observed(filter, signals, &mut ())
     }
 
@@ -212,11 +244,11 @@ impl Running {
     /// The kernel's answer; the session has been ended.
     pub fn wait_filtering_observed(
         self,
-        mut filter: Filter,
+        filter: &mut Filter,
         signals: &Signals,
         observer: &mut dyn Observer,
     ) -> io::Result<Report> {
-        let report = self.watch(Some(signals), &mut filter, observer);
+        let report = self.watch(Some(signals), filter, observer);
         filter.finish(signals);
         report
     }

@@ -34,6 +34,7 @@ use self::show::Output;
 pub use self::show::Shown;
 use self::user::UserTerminal;
 use super::beside::{Beside, timespec};
+use super::passing::is_heard;
 use super::streams::Use;
 use super::{NewTerminal, Observer, Report, Running, Stream, Streams};
 
@@ -115,7 +116,7 @@ impl Relay {
         let found = UserTerminal::find().map_err(RelayError::Refused)?;
         let user = found.ok_or(RelayError::NoTerminal)?;
         let mut mask = Mask::EMPTY;
-        for signal in SIGNALS {
+        for signal in SIGNALS.into_iter().filter(is_heard) {
             mask = mask.with(signal.as_raw());
         }
         let signals = mask.block().and_then(|_before| SignalFd::new(mask));

@@ -53,7 +53,7 @@ enum State {
 pub(super) struct Screen {
     target: Option<OwnedFd>,
     /// Writes in our place, where the terminal cannot be opened once more.
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Result<(), Errno>>>,
     /// Tells the writer that nobody looks any more.
     abandoned: Arc<AtomicBool>,
 }
@@ -265,19 +265,23 @@ impl Screen {
         }
         writer.is_finished()
     }
+
+    /// Why the writer could not go on, if it has ended for that.
+    pub(super) fn refusal(&mut self) -> Option<Errno> {
+        let writer = self.writer.take_if(|writer| writer.is_finished())?;
+        writer.join().ok()?.err()
+    }
 }
 
 /// The life of a writer: it ends with its source, its screen, or when nobody looks any more.
-fn write_on(source: &OwnedFd, screen: &OwnedFd, abandoned: &AtomicBool) {
+fn write_on(source: &OwnedFd, screen: &OwnedFd, abandoned: &AtomicBool) -> Result<(), Errno> {
     let mut chunk = [0; 4096];
     while let Ok(count @ 1..) = retry_on_intr(|| rustix::io::read(source, &mut chunk)) {
         let mut rest = chunk.get(..count).unwrap_or_default();
         while !rest.is_empty() && !abandoned.load(Ordering::Relaxed) {
-            match retry_on_intr(|| rustix::io::write(screen, rest)) {
-                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                // Whoever cannot be written to has gone.
-                Err(_) => return,
-            }
+            let written = retry_on_intr(|| rustix::io::write(screen, rest))?;
+            rest = rest.get(written..).unwrap_or_default();
         }
     }
+    Ok(())
 }
