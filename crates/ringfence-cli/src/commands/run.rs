@@ -10,7 +10,7 @@ use ringfence::changes::Before;
 use ringfence::git::Search;
 use ringfence::launch::{
     Command, Filter, Given, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
-    Rescue, Shown, Signals, StepName, Streams, Timeline,
+    Rescue, Running, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence_core::origin::Layer;
@@ -445,31 +445,7 @@ fn session(
     });
     let running = running.map_err(|error| error.explained(policy, &command, &[]))?;
     record.start(&running, job.command, &command.directory, plan);
-    let mut lines = String::new();
-    for group in gaps_by_reason(plan) {
-        if let Some(gap) = group.first() {
-            let line = format!(
-                "ringfence: does not hold here: {}{}: {}\n",
-                gap.rule,
-                and_more(&group),
-                gap.lost
-            );
-            lines.push_str(&visible(&line));
-        }
-    }
-    // All at once: the command runs beside this, and may be over soon.
-    tell(&lines);
-    if options.verbose > 0 {
-        tell(&format!(
-            "ringfence: {} holds, tracked by {}\n",
-            plan.engine(),
-            plan.tracking()
-        ));
-    }
-    let timeline = running.timeline().iter();
-    for (step, took) in timeline.filter(|_| options.verbose > 1) {
-        tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
-    }
+    say_how_it_holds(plan, &running, options.verbose);
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     let waited = match front {
         Front::Filter(mut filter, signals) => {
@@ -489,6 +465,35 @@ fn session(
     let mut report = waited.map_err(|source| refused("wait for the session", source))?;
     report.changes = before.map(|before| Box::new(before.compare()));
     Ok(report)
+}
+
+/// Says which rules do not hold, and, to who wants to know, what holds the others.
+fn say_how_it_holds(plan: &Plan, running: &Running, verbose: u8) {
+    let mut lines = String::new();
+    for group in gaps_by_reason(plan) {
+        if let Some(gap) = group.first() {
+            let line = format!(
+                "ringfence: does not hold here: {}{}: {}\n",
+                gap.rule,
+                and_more(&group),
+                gap.lost
+            );
+            lines.push_str(&visible(&line));
+        }
+    }
+    // All at once: the command runs beside this, and may be over soon.
+    tell(&lines);
+    if verbose > 0 {
+        tell(&format!(
+            "ringfence: {} holds, tracked by {}\n",
+            plan.engine(),
+            plan.tracking()
+        ));
+    }
+    let timeline = running.timeline().iter();
+    for (step, took) in timeline.filter(|_| verbose > 1) {
+        tell(&format!("ringfence: {:>9.1?} {}\n", took, StepName(*step)));
+    }
 }
 
 /// The command was told that all it printed was taken, and we have lost it: a status of zero would be

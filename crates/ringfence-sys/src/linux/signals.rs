@@ -68,7 +68,8 @@ pub fn reset(subject: &Subject) -> Result<(), Errno> {
 pub fn reset_dispositions(_subject: &Subject) -> Result<(), Errno> {
     for signal in 1..=LAST {
         let fixed = signal == libc::SIGKILL || signal == libc::SIGSTOP;
-        if !fixed && !(ASKED_FOR.contains(&signal) && is_ignored(signal)) {
+        let asked_for = ASKED_FOR.contains(&signal) && is_ignored(signal);
+        if !fixed && !asked_for {
             set_action(signal, SIG_DFL)?;
         }
     }

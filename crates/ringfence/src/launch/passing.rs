@@ -38,7 +38,10 @@ impl Signals {
     /// The kernel's answer.
     pub fn listen() -> io::Result<Self> {
         let mut mask = Mask::EMPTY;
-        for signal in Self::PASSED_ON.into_iter().filter(is_heard) {
+        for signal in Self::PASSED_ON
+            .into_iter()
+            .filter(|signal| is_heard(*signal))
+        {
             mask = mask.with(signal.as_raw());
         }
         let before = mask.block()?;
@@ -91,8 +94,8 @@ impl Signals {
 }
 
 /// Whether a signal is for the session: one that the program was told to ignore is for nobody.
-pub(super) fn is_heard(signal: &Signal) -> bool {
-    let does_nothing = [Signal::CONT, Signal::WINCH].contains(signal);
+pub(super) fn is_heard(signal: Signal) -> bool {
+    let does_nothing = [Signal::CONT, Signal::WINCH].contains(&signal);
     does_nothing || !is_ignored(signal.as_raw())
 }
 

@@ -116,7 +116,7 @@ impl Relay {
         let found = UserTerminal::find().map_err(RelayError::Refused)?;
         let user = found.ok_or(RelayError::NoTerminal)?;
         let mut mask = Mask::EMPTY;
-        for signal in SIGNALS.into_iter().filter(is_heard) {
+        for signal in SIGNALS.into_iter().filter(|signal| is_heard(*signal)) {
             mask = mask.with(signal.as_raw());
         }
         let signals = mask.block().and_then(|_before| SignalFd::new(mask));
