@@ -88,6 +88,14 @@ impl<'d> Agreement<'d> {
         // Some hosts serve ssh where only this port is open. On port 80 such a beginning would do to say
         // anything behind it that a server takes for a request to another host.
         const SSH: &[u8] = b"SSH-";
+        match said {
+            // Some servers read over such a record, and take the name of the hello behind it.
+            [CHANGE_CIPHER_SPEC | ALERT | APPLICATION_DATA, 3, ..] => {
+                return Look::Refuse("TLS begins with a hello".to_owned());
+            }
+            [CHANGE_CIPHER_SPEC | ALERT | APPLICATION_DATA] => return Look::More,
+            _ => {}
+        }
         match self.destination.port {
             443 if said.starts_with(SSH) => Look::Pass,
             443 if SSH.starts_with(said) => Look::More,

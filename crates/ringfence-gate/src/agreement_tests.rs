@@ -203,3 +203,23 @@ fn a_greeting_is_no_answer() {
     ];
     stops_at_the_last("allowed.test:8443", &talk);
 }
+
+/// On ports of its own a host speaks what it likes; but not what some servers take for the beginning of
+/// TLS and others read over.
+#[test]
+fn nothing_stands_before_a_hello() {
+    let hello = client_hello("denied.test", 16384);
+    for kind in [20, 21, 23] {
+        for target in ["allowed.test:8443", ALLOWED, "allowed.test:80"] {
+            let said = [record(kind, b"\x01\x5a"), hello.clone()].concat();
+            for size in [1, 16384] {
+                let (heard, refused) = heard(target, &[Client(said.clone())], size);
+                assert_eq!(heard, b"", "{target} {kind}");
+                assert!(refused.is_some(), "{target} {kind}");
+            }
+        }
+    }
+    // A protocol of its own.
+    let (heard, refused) = heard("allowed.test:8443", &[Client(b"\x15\x04hello".to_vec())], 1);
+    assert_eq!((&heard[..], refused), (&b"\x15\x04hello"[..], None));
+}
