@@ -173,6 +173,15 @@ impl AbsPath {
         covers(self.bytes(), other.bytes())
     }
 
+    /// Whether this is a name in a directory, with nothing between them.
+    pub(crate) fn is_right_in(&self, directory: &Self) -> bool {
+        let name = self.bytes().strip_prefix(directory.bytes());
+        match name.and_then(<[u8]>::split_first) {
+            Some((b'/', name)) => !name.contains(&b'/'),
+            _ => false,
+        }
+    }
+
     /// How many names it has: zero for the root.
     pub fn depth(&self) -> usize {
         let bytes = self.bytes();
@@ -188,7 +197,7 @@ impl AbsPath {
 }
 
 /// The directory above a path that is written as [`AbsPath`] writes it, or `None` for the root.
-pub(crate) fn above(path: &Path) -> Option<&Path> {
+fn above(path: &Path) -> Option<&Path> {
     // There is one way to write such a path, so its last separator tells; only a path that is no
     // text is taken apart.
     let Some(text) = path.to_str() else {

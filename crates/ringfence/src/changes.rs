@@ -428,7 +428,7 @@ fn number(status: &Stat) -> (u64, u64) {
     clippy::cast_lossless,
     reason = "the field has other types on other systems"
 )]
-fn links(status: &Stat) -> u64 {
+pub(crate) fn links(status: &Stat) -> u64 {
     status.st_nlink as u64
 }
 

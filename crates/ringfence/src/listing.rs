@@ -57,16 +57,25 @@ pub(crate) const OFTEN: u32 = 12;
 const NEVER: u32 = u32::MAX;
 
 impl Inside {
-    /// Of a directory that has this size in bytes.
+    /// Of a directory of which the kernel has told this much.
     ///
     /// On disk a directory is blocks of names, and a list costs as much as some questions for each
-    /// of them. One that does not fit into the list is only ever asked. Where the size means
-    /// something else it is small, and so is what is lost by a list too many.
-    pub(crate) fn of_size(size: u64) -> Self {
+    /// of them, and more the more of a block is used: each directory in it is a link to it, and a list
+    /// costs half as much as asking for each. One that does not fit into the list is only ever asked.
+    /// Where these numbers mean something else they are small, and so is what is lost by a list too many.
+    pub(crate) fn of(status: &rustix::fs::Stat) -> Self {
+        let size = u64::try_from(status.st_size).unwrap_or(u64::MAX);
+        Self::of_size(size, crate::changes::links(status))
+    }
+
+    fn of_size(size: u64, links: u64) -> Self {
         const BLOCK: u64 = 4096;
         const QUESTIONS: u32 = 4;
         let patience = match u32::try_from(size.div_ceil(BLOCK)) {
-            Ok(blocks @ 0..=4) => blocks.max(1) * QUESTIONS,
+            Ok(blocks @ 0..=4) => {
+                let by_links = u32::try_from(links / 2).unwrap_or(NEVER);
+                by_links.max(blocks.max(1) * QUESTIONS)
+            }
             _ => NEVER,
         };
         Self {
@@ -239,20 +248,24 @@ mod tests {
     #[test]
     fn the_larger_a_directory_the_later_it_is_listed() {
         let (directory, _) = with(&["a"]);
-        let asked_before_the_list = |size| {
-            let mut inside = Inside::of_size(size);
+        let asked_before_the_list = |size, links| {
+            let mut inside = Inside::of_size(size, links);
             let mut asked = || {
                 inside.missed();
                 !inside.lacks(directory.path(), "b".as_ref())
             };
             (0..100).take_while(|_| asked()).count()
         };
-        assert_eq!(asked_before_the_list(0), 3);
-        assert_eq!(asked_before_the_list(4096), 3);
-        assert_eq!(asked_before_the_list(4097), 7);
-        assert_eq!(asked_before_the_list(4 * 4096), 15);
-        assert_eq!(asked_before_the_list(4 * 4096 + 1), 100, "never");
-        assert_eq!(asked_before_the_list(u64::MAX), 100, "never");
+        assert_eq!(asked_before_the_list(0, 2), 3);
+        assert_eq!(asked_before_the_list(4096, 2), 3);
+        assert_eq!(asked_before_the_list(4097, 2), 7);
+        assert_eq!(asked_before_the_list(4 * 4096, 2), 15);
+        assert_eq!(asked_before_the_list(4 * 4096 + 1, 2), 100, "never");
+        assert_eq!(asked_before_the_list(u64::MAX, 2), 100, "never");
+        // Nearly full of directories, or one that counts no links.
+        assert_eq!(asked_before_the_list(4096, 50), 24);
+        assert_eq!(asked_before_the_list(4096, 1), 3);
+        assert_eq!(asked_before_the_list(4096, u64::MAX), 100, "never");
     }
 
     #[test]

@@ -364,8 +364,7 @@ impl Loaded {
             repositories,
             ..place.clone()
         };
-        let look = |path: &Path| lookout.look(path);
-        let resolved = programs::resolve(&self.settings, &place, &look);
+        let resolved = programs::resolve(&self.settings, &place, lookout);
         let checked = resolved.and_then(|policy| {
             shell::rules(policy.shell_rules())?;
             Ok(policy)

@@ -7,12 +7,12 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use ringfence_core::path::AbsPath;
-use ringfence_core::policy::{Found, Seen};
+use ringfence_core::policy::{Found, Look, Seen};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -56,10 +56,9 @@ impl Known {
 
     /// Something by its canonical path, and what the kernel said of it.
     fn at(path: AbsPath, status: &rustix::fs::Stat) -> Self {
-        let size = u64::try_from(status.st_size).unwrap_or(u64::MAX);
         Self {
             seen: Seen::At(path, found(kind(status))),
-            inside: Inside::of_size(size),
+            inside: Inside::of(status),
         }
     }
 }
@@ -233,6 +232,16 @@ impl Lookout {
             Seen::At(..) | Seen::Absent => Err(Seen::Absent),
             Seen::Unreadable(why) => Err(Seen::Unreadable(why.clone())),
         })
+    }
+}
+
+impl Look for Lookout {
+    fn look(&self, path: &Path) -> Seen {
+        Self::look(self, path)
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        std::fs::read_link(path).ok()
     }
 }
 

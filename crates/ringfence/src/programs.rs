@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 use ringfence_core::origin::{Layer, Origin};
 use ringfence_core::path::AbsPath;
-use ringfence_core::policy::{self, Access, Complaint, Found, Place, Policy, Seen};
+use ringfence_core::policy::{self, Access, Complaint, Found, Look, Place, Policy, Seen};
 use ringfence_core::settings::{Keys, SettingPath, Settings};
 
 use crate::elf::{self, Image, Names};
@@ -473,10 +473,10 @@ pub struct Need {
 pub fn resolve(
     settings: &Settings,
     place: &Place,
-    look: &dyn Fn(&Path) -> Seen,
+    look: &dyn Look,
 ) -> Result<Policy, Vec<Complaint>> {
     let policy = policy::resolve(settings, place, look)?;
-    let needs = needs(&policy, &OnDisk, look);
+    let needs = needs(&policy, &OnDisk, &|path| look.look(path));
     if needs.is_empty() {
         return Ok(policy);
     }

@@ -147,8 +147,7 @@ mod live {
             keys.preset
                 .set(preset, ringfence::core::origin::Origin::Library);
             let settings = Settings::new().with(ringfence::core::origin::Layer::Flag, keys);
-            let look = |path: &Path| lookout.look(path);
-            ringfence::core::policy::resolve(&settings, &place, &look)
+            ringfence::core::policy::resolve(&settings, &place, &lookout)
                 .map_err(|all| format!("{all:?}"))
         }
     }

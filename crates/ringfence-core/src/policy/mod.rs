@@ -18,7 +18,9 @@ pub use environment::{
 pub use files::{Access, Content, FileRule, FileRules, FileVerdict, Found};
 pub use narrow::Ignored;
 pub use network::{HostVerdict, Network, Reachable, SocketGrant};
-pub use resolve::{Complaint, Place, Seen, git_level, name_of_absent, network_mode, resolve};
+pub use resolve::{Complaint, Look, Place, Seen, git_level, name_of_absent, network_mode, resolve};
+
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -32,7 +34,7 @@ pub struct Policy {
     pub(crate) kind: Kind,
     pub(crate) preset: Located<Preset>,
     pub(crate) project: AbsPath,
-    pub(crate) files: FileRules,
+    pub(crate) files: Arc<FileRules>,
     pub(crate) aliases: Vec<Alias>,
     pub(crate) network: Network,
     pub(crate) sockets: Vec<SocketGrant>,
@@ -146,6 +148,11 @@ impl Policy {
     /// Which subtree may be used how.
     pub fn files(&self) -> &FileRules {
         &self.files
+    }
+
+    /// The same, for whoever keeps them longer than the policy.
+    pub fn shared_files(&self) -> Arc<FileRules> {
+        Arc::clone(&self.files)
     }
 
     /// Names that lead to granted paths through links.

@@ -31,7 +31,7 @@ impl Policy {
         let sockets = self.sockets.into_iter();
         Self {
             preset,
-            files: self.files.meet(&wide.files),
+            files: self.files.meet(&wide.files).into(),
             aliases: self.aliases,
             network: self.network.meet(&wide.network),
             sockets: sockets

@@ -19,7 +19,7 @@ use super::settled::Settled;
 use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
-use crate::path::{AbsPath, PathError, above};
+use crate::path::{AbsPath, PathError};
 use crate::settings::{
     ApplyTo, GitLevel, Key, Keys, Kind, List, NetworkMode, OnGap, Os, Preset, ProjectTrust,
     SettingPath, Settings, Tmp,
@@ -62,6 +62,25 @@ pub enum Seen {
     Unreadable(String),
 }
 
+/// Looks at paths for whoever makes a policy.
+pub trait Look {
+    /// What stands at a path, links followed.
+    fn look(&self, path: &Path) -> Seen;
+
+    /// What a link says that stands at a path itself, if one does.
+    ///
+    /// Without an answer nobody knows whose a link is, and none carries a grant.
+    fn link(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
+}
+
+impl<F: Fn(&Path) -> Seen> Look for F {
+    fn look(&self, path: &Path) -> Seen {
+        self(path)
+    }
+}
+
 /// Something in the settings that cannot be carried out.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Complaint {
@@ -81,7 +100,7 @@ pub struct Complaint {
 pub fn resolve(
     settings: &Settings,
     place: &Place,
-    look: &dyn Fn(&Path) -> Seen,
+    look: &dyn Look,
 ) -> Result<Policy, Vec<Complaint>> {
     if !settings.has_project() || settings.trust() == ProjectTrust::Trusted {
         return build(settings, place, look);
@@ -111,11 +130,8 @@ pub fn resolve(
     Ok(policy)
 }
 
-fn build(
-    settings: &Settings,
-    place: &Place,
-    look: &dyn Fn(&Path) -> Seen,
-) -> Result<Policy, Vec<Complaint>> {
+fn build(settings: &Settings, place: &Place, eyes: &dyn Look) -> Result<Policy, Vec<Complaint>> {
+    let look = |path: &Path| eyes.look(path);
     let mut notes = Vec::new();
     if place.home.is_none() {
         notes.push(Note::Homeless);
@@ -125,7 +141,8 @@ fn build(
     let mut builder = Builder {
         settings,
         place,
-        look,
+        look: &look,
+        eyes,
         preset: preset.value,
         aliases: Vec::new(),
         followed: Vec::new(),
@@ -167,7 +184,7 @@ fn build(
                 |written| Located::new(written.value.0, written.origin),
             ),
         preset,
-        files,
+        files: files.into(),
         aliases: std::mem::take(&mut builder.aliases),
         sockets,
         git,
@@ -250,12 +267,14 @@ struct Builder<'a> {
     settings: &'a Settings,
     place: &'a Place,
     look: &'a dyn Fn(&Path) -> Seen,
+    /// What looks there, and can tell a link from what it leads to.
+    eyes: &'a dyn Look,
     preset: Preset,
     aliases: Vec<Alias>,
     /// Grants that were written with a link in them, until it is known whose link that is.
     followed: Vec<links::Followed>,
     /// Sockets of which the same is true, as they were written and as they are.
-    linked_sockets: Vec<(AbsPath, AbsPath)>,
+    linked_sockets: Vec<(PathBuf, AbsPath)>,
     tmp: Tmp,
     /// Temporary directories that the session has its own of.
     temporaries: Vec<AbsPath>,
@@ -338,18 +357,23 @@ pub fn network_mode(settings: &Settings, kind: Kind) -> NetworkMode {
 ///
 /// If the path is not absolute, or is no path at all.
 pub fn name_of_absent(path: &Path, look: &dyn Fn(&Path) -> Seen) -> Result<AbsPath, PathError> {
-    name_beside(path, look, &mut None)
+    AbsPath::lexical(path).map(|path| name_beside(path, look, &mut None))
 }
 
 /// The same for many: neighbours come one after the other, and `straight` is the directory that was
 /// found under its own name the last time.
 fn name_beside(
-    path: &Path,
+    lexical: AbsPath,
     look: &dyn Fn(&Path) -> Seen,
     straight: &mut Option<AbsPath>,
-) -> Result<AbsPath, PathError> {
-    let lexical = AbsPath::lexical(path)?;
-    for directory in std::iter::successors(above(lexical.as_path()), |path| above(path)) {
+) -> AbsPath {
+    if straight
+        .as_ref()
+        .is_some_and(|above| lexical.is_right_in(above))
+    {
+        return lexical;
+    }
+    for directory in lexical.above() {
         let is_straight = |found: &AbsPath| found.as_path().as_os_str() == directory.as_os_str();
         if straight.as_ref().is_some_and(is_straight) {
             break;
@@ -360,8 +384,8 @@ fn name_beside(
                 break;
             }
             let rest = lexical.as_path().strip_prefix(directory);
-            return Ok(rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest)));
+            return rest.map_or_else(|_| lexical.clone(), |rest| canonical.below(rest));
         }
     }
-    Ok(lexical)
+    lexical
 }

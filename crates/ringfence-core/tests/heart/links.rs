@@ -24,7 +24,12 @@ fn a_link_of_the_users_is_followed() {
     let world = World::linux()
         .link("/home/u/data", "/data")
         .link("/elsewhere", "/home/u");
-    for granted in ["/home/u/data", "/home/u/data/d", "/elsewhere/data/d"] {
+    for granted in [
+        "/home/u/data",
+        "/home/u/data/d",
+        "/elsewhere/data/d",
+        "/elsewhere/data/../home/u/data/d",
+    ] {
         assert_eq!(writing(&world, granted), Ok(Access::Write), "{granted}");
     }
 }
@@ -35,15 +40,22 @@ fn a_link_from_where_a_session_may_make_links_gives_nothing() {
         .link("/home/u/p/out", "/data/d")
         .link("/home/u/p/src/deep/up", "../../../../../../data")
         .link("/shortcut", "/home/u/p")
-        .link("/home/u/data", "/data");
+        .link("/home/u/data", "/data")
+        .link("/home/u/mine", "p/out")
+        .link("/home/u/twice", "/shortcut/src/deep/up");
     for (granted, leads_to) in [
         ("/home/u/p/out", "/data/d"),
         ("/home/u/p/src/../out", "/data/d"),
         ("/home/u/p/src/deep/up/d", "/data/d"),
         // A link of the user's on the way does not make the next one hers.
         ("/shortcut/out", "/data/d"),
+        // Nor does one that leads to it.
+        ("/home/u/mine", "/data/d"),
+        ("/home/u/twice/d", "/data/d"),
+        // And one of hers behind it is not the one she means.
+        ("/home/u/p/src/deep/up/../home/u/data", "/data"),
         // One that does not show once the path is tidied up.
-        ("/home/u/data/../home/other", "/home/other"),
+        ("/home/u/p/src/deep/up/../home/other", "/home/other"),
     ] {
         let said = writing(&world, granted).unwrap_err();
         let about = format!("it leads to {leads_to} through");
@@ -64,6 +76,40 @@ fn a_link_from_where_a_session_may_make_links_gives_nothing() {
             "/opt/link is not given: it leads to /home/u/.ssh through a link that a command may have made"
         ]
     );
+}
+
+/// Who may write everything may not read everything.
+#[test]
+fn no_link_gives_what_writing_everything_does_not() {
+    let world = World::linux().link("/opt/link", "/home/u/.ssh");
+    let text = r#"{ "terminal": { "sandbox": {
+        "additional_read_write_paths": ["/"],
+        "additional_read_only_paths": ["/opt/link"],
+    } } }"#;
+    let said = world.complaints(text);
+    assert!(
+        matches!(&said[..], [said] if said.contains("it leads to /home/u/.ssh")),
+        "{said:?}"
+    );
+}
+
+/// What a list lets be read is no reason not to write it, whatever name the list has for it.
+#[test]
+fn who_may_write_everything_writes_what_links_of_lists_lead_to() {
+    let world = World::linux()
+        .link("/bin", "usr/bin")
+        .link("/home/u/.gitconfig", "/data/d");
+    for preset in ["strict", "terminal"] {
+        let all = r#""agent": { "sandbox_permissions": { "allow_fs_write_all": true } }"#;
+        let policy = world.tool(&format!(r#"{{ "preset": "{preset}", {all} }}"#));
+        for at in ["/usr/bin", "/bin", "/data/d"] {
+            assert_eq!(
+                policy.files().access(&path(at)).access,
+                Access::Write,
+                "{preset} {at}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -97,8 +143,7 @@ fn a_cache_that_became_a_link_is_left_out() {
     let access = |world: &World, at: &str| {
         let mut place = world.place(Kind::Tool);
         place.toolchains = vec![("GOCACHE", "/home/u/.cache/go-build".into())];
-        let policy =
-            ringfence_core::policy::resolve(&strict, &place, &|path| world.look(path)).unwrap();
+        let policy = ringfence_core::policy::resolve(&strict, &place, world).unwrap();
         policy.files().access(&path(at)).access
     };
     // Of a user who keeps her caches elsewhere: the link is in a directory that no session writes.

@@ -104,7 +104,7 @@ fn a_secret_is_hidden_where_a_variable_says_it_is() {
     ];
     let mut place = world.place(Kind::Tool);
     place.secrets = secrets.map(|(name, path)| (name, path.into())).to_vec();
-    let policy = resolve(&Settings::new(), &place, &|path| world.look(path)).unwrap();
+    let policy = resolve(&Settings::new(), &place, &world).unwrap();
     let access = |at: &str| policy.files().access(&path(at)).access;
     for hidden in [
         "/else/gh/hosts.yml",
@@ -144,7 +144,7 @@ fn the_key_to_the_screen_is_hidden_without_the_screen() {
         (r#"{ "unix_sockets": ["x11"] }"#, Access::Execute),
     ] {
         let settings = Settings::new().with(Layer::User, world.keys(Layer::User, text));
-        let policy = resolve(&settings, &place, &|path| world.look(path)).unwrap();
+        let policy = resolve(&settings, &place, &world).unwrap();
         assert_eq!(policy.files().access(&key).access, expected, "{text}");
     }
 }
@@ -204,7 +204,7 @@ fn without_a_home_a_policy_says_so() {
         home: None,
         ..world.place(Kind::Tool)
     };
-    let policy = resolve(&Settings::new(), &place, &|path| world.look(path)).unwrap();
+    let policy = resolve(&Settings::new(), &place, &world).unwrap();
     assert_eq!(policy.notes(), [Note::Homeless]);
     assert!(world.tool("{}").notes().is_empty());
 }

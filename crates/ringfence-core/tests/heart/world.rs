@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ringfence_core::origin::{Layer, Source};
 use ringfence_core::path::AbsPath;
-use ringfence_core::policy::{Complaint, Found, Place, Policy, Seen, resolve};
+use ringfence_core::policy::{Complaint, Found, Look, Place, Policy, Seen, resolve};
 use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile, has_errors};
 
 #[derive(Clone, Debug)]
@@ -254,7 +254,7 @@ impl World {
         kind: Kind,
         settings: &Settings,
     ) -> Result<Policy, Vec<Complaint>> {
-        resolve(settings, &self.place(kind), &|path| self.look(path))
+        resolve(settings, &self.place(kind), self)
     }
 
     /// Reads a text that must be free of errors.
@@ -290,6 +290,19 @@ impl World {
             .into_iter()
             .map(|complaint| complaint.message)
             .collect()
+    }
+}
+
+impl Look for World {
+    fn look(&self, path: &Path) -> Seen {
+        Self::look(self, path)
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        match self.nodes.get(path) {
+            Some(Node::Link(target)) => Some(target.clone()),
+            Some(Node::Is(_)) | None => None,
+        }
     }
 }
 

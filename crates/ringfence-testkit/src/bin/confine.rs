@@ -21,7 +21,7 @@ fn main() {
 mod linux {
     use std::ffi::OsString;
     use std::os::fd::AsFd;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use ringfence::git::{self, Reach, Search};
     use ringfence::launch::{self, Ahead, Cause, Command, Given, Helping, LaunchError, Options};
@@ -31,7 +31,7 @@ mod linux {
     use ringfence_core::origin::{Layer, Source};
     use ringfence_core::path::AbsPath;
     use ringfence_core::plan::{Engine, EngineChoice, Feature, Plan, Step, compile};
-    use ringfence_core::policy::{Place, Policy, Seen, git_level, resolve};
+    use ringfence_core::policy::{Look, Place, Policy, Seen, git_level, resolve};
     use ringfence_core::settings::{Base, Keys, Kind, Os, Settings, SettingsFile};
     use ringfence_sys::seccomp::{Load, SockFilter};
     use ringfence_sys::signals::{self, Mask};
@@ -203,7 +203,14 @@ mod linux {
             }),
             ..place
         };
-        match resolve(&settings, &place, &|path| look(setup, &lookout, path)) {
+        match resolve(
+            &settings,
+            &place,
+            &Eyes {
+                setup,
+                lookout: &lookout,
+            },
+        ) {
             Ok(policy) => policy,
             Err(complaints) => {
                 for complaint in complaints {
@@ -230,14 +237,25 @@ mod linux {
         file.on(Os::Linux)
     }
 
-    /// What stands at a path. Where only what was approved counts, a link is not it.
-    fn look(setup: &Setup, lookout: &Lookout, path: &Path) -> Seen {
-        let seen = lookout.look(path);
-        let moved = matches!(&seen, Seen::At(real, _) if real.as_path() != path);
-        if setup.follow_no_links && moved {
-            return Seen::Unreadable("a link, which nobody approved".to_owned());
+    /// Where only what was approved counts, a link is not it.
+    struct Eyes<'a> {
+        setup: &'a Setup,
+        lookout: &'a Lookout,
+    }
+
+    impl Look for Eyes<'_> {
+        fn look(&self, path: &Path) -> Seen {
+            let seen = self.lookout.look(path);
+            let moved = matches!(&seen, Seen::At(real, _) if real.as_path() != path);
+            if self.setup.follow_no_links && moved {
+                return Seen::Unreadable("a link, which nobody approved".to_owned());
+            }
+            seen
         }
-        seen
+
+        fn link(&self, path: &Path) -> Option<PathBuf> {
+            self.lookout.link(path)
+        }
     }
 
     fn plan(setup: &Setup, policy: &Policy) -> Plan {

@@ -32,7 +32,7 @@ fn policy() -> Policy {
         repositories: Vec::new(),
     };
     let lookout = Lookout::new();
-    crate::programs::resolve(&Settings::new(), &place, &|path: &Path| lookout.look(path)).unwrap()
+    crate::programs::resolve(&Settings::new(), &place, &lookout).unwrap()
 }
 
 /// Asks for a host, and says what came of it.

@@ -79,7 +79,7 @@ fn default_policy(project: &Path) -> Result<Policy, String> {
     let place = surroundings
         .place(Kind::Tool, Project::Named(project), &lookout)
         .map_err(|error| error.to_string())?;
-    resolve(&Settings::new(), &place, &|path| lookout.look(path)).map_err(|complaints| {
+    resolve(&Settings::new(), &place, &lookout).map_err(|complaints| {
         let first = complaints.into_iter().next();
         first.map_or_else(String::new, |complaint| complaint.message)
     })

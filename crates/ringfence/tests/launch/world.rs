@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use ringfence::core::origin::{Layer, Origin};
 use ringfence::core::path::AbsPath;
 use ringfence::core::plan::{EngineChoice, HostFacts, Plan, compile};
-use ringfence::core::policy::{Found, Place, Policy, Seen};
+use ringfence::core::policy::{Place, Policy};
 use ringfence::core::settings::{Keys, Kind, Os, Preset, SettingPath, Settings};
 use ringfence::launch::{Cause, Command, LaunchError, Options, Report, prepare};
+use ringfence::place::Lookout;
 use ringfence::programs;
 use tempfile::TempDir;
 
@@ -88,7 +89,7 @@ impl World {
             repositories: Vec::new(),
         };
         let settings = Settings::new().with(Layer::Flag, self.keys.clone());
-        programs::resolve(&settings, &place, &look).unwrap()
+        programs::resolve(&settings, &place, &Lookout::new()).unwrap()
     }
 
     pub(crate) fn plan(&self, policy: &Policy) -> Plan {
@@ -146,23 +147,6 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         );
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-}
-
-pub(crate) fn look(path: &Path) -> Seen {
-    let canonical = match std::fs::canonicalize(path) {
-        Ok(canonical) => canonical,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Seen::Absent,
-        Err(error) => return Seen::Unreadable(error.to_string()),
-    };
-    let kind = std::fs::metadata(&canonical).unwrap().file_type();
-    let found = if kind.is_dir() {
-        Found::Directory
-    } else if kind.is_file() {
-        Found::File
-    } else {
-        Found::Other
-    };
-    Seen::At(AbsPath::parse(canonical).unwrap(), found)
 }
 
 /// Runs one test of this binary again as a plain user; its name is that of the calling test with

@@ -108,9 +108,7 @@ impl Builder<'_> {
             let path = directory.path.below(knob);
             match (self.look)(path.as_path()) {
                 Seen::At(target, _) => target != path,
-                Seen::Absent => self
-                    .name_of_absent(path.as_path())
-                    .is_ok_and(|name| name != path),
+                Seen::Absent => self.name_of_absent(path.clone()) != path,
                 Seen::Unreadable(_) => true,
             }
         })

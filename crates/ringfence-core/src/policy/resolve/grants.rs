@@ -78,8 +78,8 @@ impl Builder<'_> {
         self.rule(path, Access::Write, origin, OnAbsent::Complain);
     }
 
-    /// Paths that were granted, and what `write everything` opens.
-    pub(super) fn granted_paths(&mut self) {
+    /// Paths that were granted; returns who lets everything be written, if anybody does.
+    pub(super) fn granted_paths(&mut self) -> Option<Origin> {
         let mut all: Option<Origin> = None;
         for grant in self.settings.grants().to_vec() {
             match grant.value {
@@ -100,9 +100,13 @@ impl Builder<'_> {
             let written = written.filter(|written| written.value);
             all = all.or_else(|| written.map(|written| written.origin));
         }
+        all
+    }
+
+    /// Has whoever may write everything write what lists let others read: they are no reason not to. Lists
+    /// of what is hidden or protected are.
+    pub(super) fn raise_readable(&mut self, all: Option<Origin>) {
         let Some(origin) = all else { return };
-        // Lists of what may be read are no reason not to write it; lists of what is hidden or
-        // protected are.
         self.settled.raise(Access::Write, &origin, |rule| {
             let Origin::BuiltIn(list) = &rule.origin else {
                 return false;

@@ -4,9 +4,10 @@
 //! the session may write is no link of theirs: the session before this one may have put it there, to
 //! be given what it leads to.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 
-use super::{Builder, Seen};
+use super::Builder;
 use crate::origin::{Layer, Origin};
 use crate::path::AbsPath;
 use crate::policy::{Access, Content, FileRule, FileRules, Found, SocketGrant};
@@ -14,7 +15,9 @@ use crate::policy::{Access, Content, FileRule, FileRules, Found, SocketGrant};
 /// A grant that was written with a link in it.
 #[derive(Debug)]
 pub(super) struct Followed {
-    written: AbsPath,
+    written: PathBuf,
+    /// The same without `..`, as far as text tells.
+    named: AbsPath,
     canonical: AbsPath,
     found: Found,
     access: Access,
@@ -36,12 +39,13 @@ impl Builder<'_> {
         if straight || access == Access::None {
             return false;
         }
-        let written = AbsPath::lexical(path).ok().filter(|path| path != seen);
-        let Some(written) = written else {
+        let named = AbsPath::lexical(path).ok().filter(|path| path != seen);
+        let Some(named) = named else {
             return false;
         };
         self.followed.push(Followed {
-            written,
+            written: path.to_owned(),
+            named,
             canonical: seen.clone(),
             found,
             access,
@@ -54,22 +58,26 @@ impl Builder<'_> {
     pub(super) fn followed(&mut self) {
         let all = std::mem::take(&mut self.followed);
         for grant in &all {
-            let planted = self.leads_through(&grant.written, |directory| {
+            let listed = grant.origin.layer() == Layer::BuiltIn;
+            let planted = self.leads_through(&grant.written, &grant.canonical, |directory| {
                 let mut given = all.iter().filter(|other| other.access == Access::Write);
                 let around = self.settled.covering(directory);
-                around.last().is_some_and(|rule| is_written(rule))
+                let around = around.last();
+                // Whoever may write everything needs no link to what a list would let him read.
+                let everything = around.is_some_and(|rule| rule.path.bytes() == b"/");
+                around.is_some_and(|rule| is_written(rule)) && !(listed && everything)
                     || given.any(|other| other.canonical.covers(directory))
             });
             if !planted {
                 self.alias(
-                    grant.written.as_path(),
+                    grant.named.as_path(),
                     &grant.canonical,
                     grant.access,
                     &grant.origin,
                 );
                 let (path, origin) = (grant.canonical.clone(), grant.origin.clone());
                 self.rule_for(path, grant.found, grant.access, origin);
-            } else if grant.origin.layer() != Layer::BuiltIn {
+            } else if !listed {
                 self.refuse_link(&grant.written, &grant.canonical, grant.origin.clone());
             }
         }
@@ -78,7 +86,7 @@ impl Builder<'_> {
     /// The same for sockets.
     pub(super) fn followed_sockets(&mut self, files: &FileRules, sockets: &[SocketGrant]) {
         for (written, path) in std::mem::take(&mut self.linked_sockets) {
-            let planted = self.leads_through(&written, |directory| {
+            let planted = self.leads_through(&written, &path, |directory| {
                 files.access(directory).rule.is_some_and(is_written)
             });
             let socket = sockets.iter().find(|socket| socket.path == path);
@@ -88,7 +96,8 @@ impl Builder<'_> {
         }
     }
 
-    fn refuse_link(&mut self, written: &AbsPath, canonical: &AbsPath, origin: Origin) {
+    fn refuse_link(&mut self, written: &Path, canonical: &AbsPath, origin: Origin) {
+        let written = crate::text::printable_path(written);
         let message = format!(
             "{written} is not given: it leads to {canonical} through a link that a command may have made"
         );
@@ -96,35 +105,54 @@ impl Builder<'_> {
         self.complain(origin, message, Some(help));
     }
 
-    /// Whether a link on the way to a path is in a directory of which the answer is yes. It is also yes
-    /// where a link does not show, because it was left again by `..`.
-    fn leads_through(&self, path: &AbsPath, may_be_planted: impl Fn(&AbsPath) -> bool) -> bool {
-        let mut on_the_way: Vec<&Path> = path.above().collect();
-        on_the_way.reverse();
-        let mut shown = false;
-        let mut directory: Option<AbsPath> = None;
-        for step in on_the_way.into_iter().chain([path.as_path()]) {
-            let Seen::At(seen, _) = (self.look)(step) else {
+    /// Whether a link on the way to a path is in a directory of which the answer is yes: a link in the path,
+    /// or in what one of them says. It is also yes where the way does not lead to what was seen.
+    fn leads_through(
+        &self,
+        written: &Path,
+        canonical: &AbsPath,
+        may_be_planted: impl Fn(&AbsPath) -> bool,
+    ) -> bool {
+        const MOST_LINKS: usize = 40;
+        let mut links = 0;
+        let mut at = AbsPath::root();
+        let mut left = steps(written);
+        while let Some(step) = left.pop() {
+            let Some(name) = step else {
+                at = at.parent().unwrap_or_else(AbsPath::root);
+                continue;
+            };
+            let next = at.below(&name);
+            let Some(target) = self.eyes.link(next.as_path()) else {
+                at = next;
+                continue;
+            };
+            links += 1;
+            if links > MOST_LINKS || may_be_planted(&at) {
                 return true;
-            };
-            let straight = |directory: &AbsPath| {
-                let name = step.file_name().unwrap_or_default();
-                seen.as_path() == directory.as_path().join(name)
-            };
-            if let Some(directory) = directory.filter(|directory| !straight(directory)) {
-                shown = true;
-                if may_be_planted(&directory) {
-                    return true;
-                }
             }
-            directory = Some(seen);
+            if target.has_root() {
+                at = AbsPath::root();
+            }
+            left.extend(steps(&target));
         }
-        !shown
+        at != *canonical
     }
 }
 
-/// Whether the session may make links there that stay. Whoever may write everything needs none.
+/// The names in a path, and `None` for each step up, last first.
+fn steps(path: &Path) -> Vec<Option<OsString>> {
+    let steps = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(Some(name.to_owned())),
+        Component::ParentDir => Some(None),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    let mut steps: Vec<_> = steps.collect();
+    steps.reverse();
+    steps
+}
+
+/// Whether the session may make links there that stay.
 fn is_written(rule: &FileRule) -> bool {
-    let everything = rule.path.bytes() == b"/";
-    rule.access == Access::Write && rule.content == Content::Host && !everything
+    rule.access == Access::Write && rule.content == Content::Host
 }

@@ -196,10 +196,7 @@ impl Builder<'_> {
         let path = directory.below(name);
         let (target, found) = match (self.look)(path.as_path()) {
             Seen::At(target, found) => (target, found),
-            Seen::Absent => {
-                let target = self.name_of_absent(path.as_path());
-                (target.unwrap_or_else(|_| path.clone()), Found::Absent)
-            }
+            Seen::Absent => (self.name_of_absent(path.clone()), Found::Absent),
             Seen::Unreadable(_) => {
                 return self.rule(path.as_path(), access, origin, OnAbsent::Keep);
             }

@@ -2,7 +2,6 @@
 
 use super::{Builder, Seen, entries, lists, strongest};
 use crate::origin::{BuiltIn, Located, Origin};
-use crate::path::AbsPath;
 use crate::policy::{EnvPattern, Environment, Found, Limits, Network, Passing, SocketGrant};
 use crate::settings::{Kind, Limit, List, NetworkMode, Preset, Settings, SocketName};
 
@@ -67,9 +66,8 @@ impl Builder<'_> {
             };
             match (self.look)(&path) {
                 Seen::At(found, Found::Other) => {
-                    let written = AbsPath::lexical(&path).ok();
-                    if let Some(written) = written.filter(|written| *written != found) {
-                        self.linked_sockets.push((written, found.clone()));
+                    if path != found.as_path() {
+                        self.linked_sockets.push((path, found.clone()));
                     }
                     grants.push(SocketGrant {
                         name,

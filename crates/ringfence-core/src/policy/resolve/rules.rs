@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Builder, OnAbsent, Seen, lists, name_beside};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
-use crate::path::{AbsPath, PathError};
+use crate::path::AbsPath;
 use crate::policy::{Access, Alias, Content, FileRule, FileRules, Found};
 use crate::settings::{GitLevel, Preset, Tmp};
 
@@ -24,8 +24,8 @@ impl Builder<'_> {
                 }
                 (seen, found)
             }
-            (Seen::Absent, OnAbsent::Hide | OnAbsent::Keep) => match self.name_of_absent(path) {
-                Ok(path) => (path, Found::Absent),
+            (Seen::Absent, OnAbsent::Hide | OnAbsent::Keep) => match AbsPath::lexical(path) {
+                Ok(path) => (self.name_of_absent(path), Found::Absent),
                 Err(error) => return self.complain(origin, error.to_string(), None),
             },
             (Seen::Absent, OnAbsent::Complain) => {
@@ -67,7 +67,7 @@ impl Builder<'_> {
     }
 
     /// Where something would appear if it were created.
-    pub(super) fn name_of_absent(&mut self, path: &Path) -> Result<AbsPath, PathError> {
+    pub(super) fn name_of_absent(&mut self, path: AbsPath) -> AbsPath {
         name_beside(path, self.look, &mut self.straight)
     }
 
@@ -134,7 +134,13 @@ impl Builder<'_> {
         };
         for home in self.place.home.as_ref().into_iter().chain(other) {
             let path = home.below(rest);
-            self.rule(path.as_path(), access, Origin::BuiltIn(list), on_absent);
+            if on_absent == OnAbsent::Hide && (self.look)(path.as_path()) == Seen::Absent {
+                // As below, for nearly all of a long list: it is taken apart no more than once.
+                let path = self.name_of_absent(path);
+                self.rule_for(path, Found::Absent, access, Origin::BuiltIn(list));
+            } else {
+                self.rule(path.as_path(), access, Origin::BuiltIn(list), on_absent);
+            }
         }
     }
 
@@ -149,8 +155,9 @@ impl Builder<'_> {
             self.preset_paths();
             self.project_paths(git);
             self.additional_paths();
-            self.granted_paths();
+            let all = self.granted_paths();
             self.followed();
+            self.raise_readable(all);
             self.hidden_project();
         }
         let rules = self.settled.take_rules();
