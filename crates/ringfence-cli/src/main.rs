@@ -30,6 +30,11 @@ use std::process::ExitCode;
 
 /// musl's own allocator asks the kernel for every few pages and gives them back at once: two
 /// hundred system calls in a program that should make none of them.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: ringfence_sys::heap::Heap = ringfence_sys::heap::Heap::new();
+
+#[cfg(not(target_os = "linux"))]
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

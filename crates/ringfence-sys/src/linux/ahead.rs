@@ -3,8 +3,8 @@
 //! What every such child needs (namespaces, say) takes the kernel a while, and so does finding out
 //! what this one is for. With [`Ahead`] two processors do both at once: the child begins with what
 //! is always the same, sleeps until its first orders are there, carries those out while the rest
-//! is still being written, and sleeps again. With the rest it becomes another program. It dies with
-//! the thread that has started it.
+//! is still being written, and sleeps again. With the rest it becomes another program, once it has
+//! leave to. It dies with the thread that has started it.
 //!
 //! The child runs in our memory and with our very table of descriptors, so that it has whatever
 //! we open for it later. Before it closes or replaces any, it parts with the table
@@ -22,7 +22,7 @@ use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open};
 use rustix::thread::futex;
 
 use super::process::signal_at_parents_end;
-use super::processors::Aside;
+use super::processors::{Aside, Before};
 use super::spawn::{Launch, Sharing, Spawn};
 use super::stack::Stack;
 use super::subject::Subject;
@@ -68,6 +68,8 @@ unsafe impl<C: Send + Sync, F: Send + Sync, R: Send> Send for Ahead<C, F, R> {}
 #[derive(Debug)]
 pub struct Orders<'a, C, F, R> {
     post: &'a Post<C, F, R>,
+    /// Where the child may run, while it is kept from running elsewhere.
+    kept: Option<Before>,
 }
 
 /// Lies on the child's stack, where both find it.
@@ -76,6 +78,7 @@ struct Post<C, F, R> {
     context: Letter<C>,
     first: Letter<F>,
     rest: Letter<R>,
+    leave: Letter<()>,
     /// The starter, by the number of a pidfd.
     starter: RawFd,
     /// [`HERE`], until the kernel writes a zero: then the child has left our memory.
@@ -160,12 +163,56 @@ impl<C, F, R> Orders<'_, C, F, R> {
         unsafe { text.as_ref() }
     }
 
-    /// Sleeps until the rest is there. Whoever gave it sleeps from then on.
-    pub fn rest(&mut self) -> Option<&mut R> {
+    /// Sleeps until the rest is there. Whoever gave it does not look at it again before the child has
+    /// left. It has leave to when that is granted.
+    pub fn rest(&mut self) -> Option<(&mut R, Leave<'_>)> {
         let text = self.post.rest.receive();
+        if let Some(before) = self.kept.take() {
+            before.roam_again();
+        }
         // SAFETY: the sender's own exclusive reference, which it does not use until this process
         // has left its memory; and it can be had once at a time, since `self` is borrowed.
-        unsafe { text.as_mut() }
+        let rest = unsafe { text.as_mut() };
+        rest.map(|rest| (rest, Leave(&self.post.leave)))
+    }
+}
+
+/// A child's leave to become another program.
+#[derive(Debug)]
+pub struct Leave<'a>(&'a Letter<()>);
+
+impl Leave<'_> {
+    /// Sleeps until that is decided. If it is not granted the child has to go.
+    pub fn is_granted(&self) -> bool {
+        !self.0.receive().is_null()
+    }
+}
+
+/// A child that has everything and still uses our memory. Dropped, it has no leave, and is waited for.
+struct Parting<C: 'static, F: 'static, R: 'static>(ManuallyDrop<Ahead<C, F, R>>);
+
+impl<C, F, R> Parting<C, F, R> {
+    /// Lets it go, and waits until it has.
+    fn grant(self) -> Kept<C, F> {
+        let mut this = ManuallyDrop::new(self);
+        let post = this.0.post();
+        post.leave.send(NonNull::dangling().as_ptr());
+        sleep_while(&post.here, HERE, futex::Flags::empty());
+        // SAFETY: it is not used again, since neither is ever dropped. The kernel has said that the
+        // child is done with our memory.
+        unsafe { ManuallyDrop::take(&mut this.0.kept) }
+    }
+}
+
+impl<C: 'static, F: 'static, R: 'static> Drop for Parting<C, F, R> {
+    fn drop(&mut self) {
+        let ahead = &self.0;
+        let _sent = ahead.see_out();
+        // Whatever became of it: what it was lent is somebody's again when this returns.
+        sleep_while(&ahead.post().here, HERE, futex::Flags::empty());
+        let _status = ahead.kept.child.wait();
+        // SAFETY: it is not used again. The kernel has said that the child is done with our memory.
+        unsafe { ManuallyDrop::drop(&mut self.0.kept) };
     }
 }
 
@@ -173,9 +220,11 @@ impl<C, F, R> Orders<'_, C, F, R> {
 struct Birth<C: 'static, F: 'static, R: 'static> {
     post: NonNull<Post<C, F, R>>,
     errand: Errand<C, F, R>,
+    /// How the child is to run, if it was kept from that.
+    kept: Option<Before>,
 }
 
-impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
+impl<C: Sync + 'static, F: Sync + 'static, R: Send + 'static> Ahead<C, F, R> {
     /// Starts a child as described by `spawn`, which begins at once.
     ///
     /// # Errors
@@ -189,21 +238,27 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
             context: Letter::new(),
             first: Letter::new(),
             rest: Letter::new(),
+            leave: Letter::new(),
             here: AtomicU32::new(HERE),
         };
         let (post, below) = stack.lay(stack.top(), post)?;
         let post = NonNull::new(post).ok_or(Errno::FAULT)?;
-        let birth = Birth { post, errand };
+        // The kernel would put it behind us, where it waits until we sleep, or on another processor, which has to
+        // wake up first; and whenever we wake it, behind us again. So it is born here, stays here as long
+        // as we work, and we make room: it is the one everybody waits for.
+        let aside = Aside::stay();
+        let birth = Birth {
+            post,
+            errand,
+            kept: aside.as_ref().map(Aside::before),
+        };
         let (birth, below) = stack.lay(below, birth)?;
         // SAFETY: a live value of that type was laid there just now, and nobody else knows of it.
         let launch = Launch::new(unsafe { &mut *birth }, begin);
         let (launch, below) = stack.lay(below, launch)?;
         // SAFETY: laid there just now. From here on both sides only share it.
         let here = unsafe { &post.as_ref().here };
-        let aside = Aside::find();
         let child = spawn.blocked(Sharing::until_left(here), launch, Some((&stack, below)))?;
-        // The kernel leaves it where it was born, behind us, until we sleep. So we make room, and
-        // not it: until another processor has woken up, somebody has to wait.
         if let Some(aside) = aside {
             aside.step();
         }
@@ -240,16 +295,22 @@ impl<C: Sync + 'static, F: Sync + 'static, R: 'static> Ahead<C, F, R> {
         }
     }
 
-    /// Gives the rest, and sleeps until the child has become another program, or has ended. The
-    /// first orders come back with it.
-    pub fn finish(self, rest: &mut R) -> (Child, Option<Box<F>>) {
-        let mut this = ManuallyDrop::new(self);
-        this.post().rest.send(rest);
-        sleep_while(&this.post().here, HERE, futex::Flags::empty());
-        // SAFETY: it is not used again, since `this` is never dropped. The kernel has said that the
-        // child is done with our memory.
-        let kept = unsafe { ManuallyDrop::take(&mut this.kept) };
-        (kept.child, kept.first)
+    /// Gives the rest, does something else while the child carries it out, and sleeps until the child has
+    /// become another program, or has ended. The first orders come back with it.
+    ///
+    /// # Errors
+    ///
+    /// That of what was done meanwhile: the child has then ended without becoming anything.
+    pub fn finish<T, E>(
+        self,
+        rest: &mut R,
+        meanwhile: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(Child, Option<Box<F>>, T), E> {
+        let parting = Parting(ManuallyDrop::new(self));
+        parting.0.post().rest.send(rest);
+        let done = meanwhile()?;
+        let Kept { child, first, .. } = parting.grant();
+        Ok((child, first, done))
     }
 }
 
@@ -260,6 +321,18 @@ impl<C, F, R> Ahead<C, F, R> {
         post.context.refuse();
         post.first.refuse();
         post.rest.refuse();
+        post.leave.refuse();
+    }
+
+    /// Has it go, and sees to it that it does.
+    fn see_out(&self) -> Result<(), Errno> {
+        self.dismiss();
+        let child = &self.kept.child;
+        // It goes by itself, with everything it has opened, unless something holds it up: a file
+        // system that does not answer, say. What such a child has open stays open here.
+        let mut watched = [PollFd::new(child, PollFlags::IN)];
+        while poll(&mut watched, Some(&PATIENCE)) == Err(Errno::INTR) {}
+        child.signal(Signal::KILL)
     }
 
     fn post(&self) -> &Post<C, F, R> {
@@ -271,13 +344,7 @@ impl<C, F, R> Ahead<C, F, R> {
 
 impl<C: 'static, F: 'static, R: 'static> Drop for Ahead<C, F, R> {
     fn drop(&mut self) {
-        self.dismiss();
-        let child = &self.kept.child;
-        // It goes by itself, with everything it has opened, unless something holds it up: a file
-        // system that does not answer, say. What such a child has open stays open here.
-        let mut watched = [PollFd::new(child, PollFlags::IN)];
-        while poll(&mut watched, Some(&PATIENCE)) == Err(Errno::INTR) {}
-        let ended = child.signal(Signal::KILL).and_then(|()| child.wait());
+        let ended = self.see_out().and_then(|()| self.kept.child.wait());
         // Unless it is known to be gone, all of it is left to the child for ever.
         if ended.is_ok() {
             // SAFETY: it is not used again.
@@ -298,17 +365,24 @@ fn begin<C, F, R>(subject: &Subject, birth: &mut Birth<C, F, R>) -> u8 {
     if !signal_at_parents_end(subject, Signal::KILL).is_ok_and(|()| post.is_attended()) {
         return NOT_BEGUN;
     }
-    (birth.errand)(subject, Orders { post })
+    if let Some(before) = birth.kept {
+        before.push_again();
+    }
+    let kept = birth.kept;
+    (birth.errand)(subject, Orders { post, kept })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use rustix::io::{read, write};
     use rustix::pipe::{PipeFlags, pipe_with};
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
     use super::super::descriptors;
     use super::super::namespaces::Namespaces;
+    use super::super::processors::is_ordinary;
     use super::super::spawn::Memory;
     use super::super::wait::Ended;
     use super::*;
@@ -320,11 +394,15 @@ mod tests {
     /// Adds up what it is given, and says so.
     fn adds(_subject: &Subject, mut orders: Orders<'_, u8, u8, u8>) -> u8 {
         let all = (orders.context().copied(), orders.first().copied());
-        let ((Some(begun), Some(first)), Some(rest)) = (all, orders.rest()) else {
+        let ((Some(begun), Some(first)), Some((rest, leave))) = (all, orders.rest()) else {
             return UNWANTED;
         };
         *rest += first;
-        *rest + begun
+        if leave.is_granted() {
+            *rest + begun
+        } else {
+            UNWANTED
+        }
     }
 
     const UNWANTED: u8 = 99;
@@ -340,10 +418,59 @@ mod tests {
         assert_eq!(ahead.context(), Some(&1));
         ahead.order(Box::new(2));
         let mut rest = 4;
-        let (child, first) = ahead.finish(&mut rest);
+        let (child, first) = finished(ahead, &mut rest);
         assert_eq!(first.as_deref(), Some(&2));
         assert_eq!(rest, 6, "what the child wrote is found here");
         assert_eq!(child.wait(), Ok(Ended::Exited(7)));
+    }
+
+    /// With nothing else to do meanwhile.
+    fn finished<C: Sync, F: Sync, R: Send>(
+        ahead: Ahead<C, F, R>,
+        rest: &mut R,
+    ) -> (Child, Option<Box<F>>) {
+        let done = ahead.finish(rest, || Ok::<_, Errno>(()));
+        let (child, first, ()) = done.unwrap();
+        (child, first)
+    }
+
+    #[test]
+    fn a_child_has_no_leave_before_everything_is_done() {
+        let begun = || {
+            let mut ahead = Ahead::start(&shared(), adds).unwrap();
+            ahead.begin(Box::new(1));
+            ahead.order(Box::new(2));
+            let child = ahead.kept.child.as_fd().try_clone_to_owned().unwrap();
+            (ahead, child)
+        };
+        let is_there = |child: &OwnedFd| {
+            let soon = Timespec {
+                tv_sec: 0,
+                tv_nsec: 50_000_000,
+            };
+            let mut watched = [PollFd::new(child, PollFlags::IN)];
+            poll(&mut watched, Some(&soon)) == Ok(0)
+        };
+        let (ahead, child) = begun();
+        let waits = ahead.finish(&mut 4, || Ok::<_, Errno>(is_there(&child)));
+        let (child, _, waited) = waits.unwrap();
+        assert!(waited);
+        assert_eq!(child.wait(), Ok(Ended::Exited(7)));
+
+        let (ahead, child) = begun();
+        let failed = ahead.finish(&mut 4, || Err::<(), _>(Errno::IO));
+        assert_eq!(failed.err(), Some(Errno::IO));
+        assert!(!is_there(&child), "ended");
+
+        // Nothing of the starter's is used any more when its frames go.
+        let (ahead, child) = begun();
+        let panicking = std::panic::AssertUnwindSafe(|| {
+            ahead.finish(&mut 4, || -> Result<(), Errno> { panic!("on purpose") })
+        });
+        assert!(std::panic::catch_unwind(panicking).is_err());
+        assert!(!is_there(&child), "ended");
+        let reaped = rustix::process::pidfd_send_signal(&child, Signal::KILL);
+        assert_eq!(reaped, Err(Errno::SRCH));
     }
 
     #[test]
@@ -368,7 +495,7 @@ mod tests {
     /// Writes where it is told, parts with the table of descriptors, and closes all of its own.
     fn parts(subject: &Subject, mut orders: Orders<'_, (), (), RawFd>) -> u8 {
         orders.first();
-        let Some(number) = orders.rest().copied() else {
+        let Some((&mut number, _)) = orders.rest() else {
             return 1;
         };
         let parted = descriptors::part(subject);
@@ -382,7 +509,7 @@ mod tests {
         let mut ahead = Ahead::start(&shared(), parts).unwrap();
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         ahead.order(Box::new(()));
-        let (child, _) = ahead.finish(&mut theirs.as_raw_fd());
+        let (child, _) = finished(ahead, &mut theirs.as_raw_fd());
         assert_eq!(child.wait(), Ok(Ended::Exited(0)));
         let mut byte = [0; 1];
         assert_eq!(read(&ours, &mut byte), Ok(1), "still open here");
@@ -391,19 +518,20 @@ mod tests {
         assert_eq!(read(&ours, &mut byte), Ok(0), "and closed there");
     }
 
-    /// Says where it may run.
-    fn looks_around(_subject: &Subject, mut orders: Orders<'_, (), (), CpuSet>) -> u8 {
+    /// Says where it may run, and whether it waits for its turn as others do.
+    fn looks_around(_subject: &Subject, mut orders: Orders<'_, (), (), (CpuSet, bool)>) -> u8 {
+        let Some((seen, _)) = orders.rest() else {
+            return 1;
+        };
         match sched_getaffinity(None) {
-            Ok(processors) => orders.rest().map_or(1, |seen| {
-                *seen = processors;
-                0
-            }),
-            Err(_) => 1,
+            Ok(processors) => *seen = (processors, is_ordinary()),
+            Err(_) => return 1,
         }
+        0
     }
 
     #[test]
-    fn the_child_may_run_where_its_starter_may() {
+    fn the_child_runs_where_and_as_its_starter_does() {
         let whole = sched_getaffinity(None).unwrap();
         let mut one = CpuSet::new();
         one.set((0..CpuSet::MAX_CPU).find(|cpu| whole.is_set(*cpu)).unwrap());
@@ -413,10 +541,11 @@ mod tests {
             let ahead = Ahead::start(&shared(), looks_around).unwrap();
             let ours = sched_getaffinity(None).unwrap();
             assert_eq!(ours, processors, "ours are as before");
-            let mut seen = CpuSet::new();
-            let (child, _) = ahead.finish(&mut seen);
+            assert!(is_ordinary());
+            let mut seen = (CpuSet::new(), false);
+            let (child, _) = finished(ahead, &mut seen);
             assert_eq!(child.wait(), Ok(Ended::Exited(0)));
-            assert_eq!(seen, processors);
+            assert_eq!(seen, (processors, true));
         }
     }
 
@@ -452,7 +581,7 @@ mod tests {
                 ahead.order(Box::new(round / 2));
             }
             if round % 3 > 1 {
-                let (child, _) = ahead.finish(&mut 1);
+                let (child, _) = finished(ahead, &mut 1);
                 assert_eq!(child.wait(), Ok(Ended::Exited(round / 2 + 1)));
             }
         }

@@ -8,12 +8,19 @@ compile_error!("ringfence knows the Linux system calls of x86_64 and aarch64 onl
 pub mod ahead;
 pub mod capabilities;
 pub mod cgroup;
+#[cfg(all(
+    target_arch = "x86_64",
+    any(test, all(feature = "program", target_env = "musl"))
+))]
+mod copying;
 pub mod descriptors;
 pub mod events;
 pub mod exec;
 pub mod failure;
 pub mod fdpath;
 pub mod files;
+#[cfg(feature = "program")]
+pub mod heap;
 pub mod init;
 /// The first process's program once more, so that its sources are linted and their tests run.
 #[cfg(any(test, clippy))]

@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::raw;
+
 /// The processors that this thread may run on, but for the one it is on. `None` if there is no other.
 fn others() -> Option<CpuSet> {
     let mut others = sched_getaffinity(None).ok()?;
@@ -47,29 +49,89 @@ impl Processors {
     }
 }
 
-/// Another processor to go on with.
-#[derive(Clone, Copy, Debug)]
+/// Another processor to go on with, once somebody was born on this one. Dropped, this thread goes on
+/// where and as it did before.
+#[derive(Debug)]
 pub(super) struct Aside {
-    ours: Processors,
+    before: Before,
     others: CpuSet,
 }
 
+/// Where and how a thread ran.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    processors: Processors,
+    /// Whether it was made one that pushes nobody aside.
+    made_patient: bool,
+}
+
 impl Aside {
-    /// `None` if there is none.
-    pub(super) fn find() -> Option<Self> {
-        Some(Self {
-            ours: Processors::ours().ok()?,
-            others: others()?,
-        })
+    /// Stays on the processor that this thread is on. Whoever is born meanwhile stays there, too, and does
+    /// not push us aside before we make room. `None` if there is no other processor to go to.
+    pub(super) fn stay() -> Option<Self> {
+        let processors = Processors::ours().ok()?;
+        let (mut here, mut others) = (CpuSet::new(), processors.0);
+        let number = sched_getcpu();
+        here.set(number);
+        others.unset(number);
+        if others.count() == 0 || sched_setaffinity(None, &here).is_err() {
+            return None;
+        }
+        // Whoever asked for anything else keeps it.
+        let made_patient = is_ordinary() && follow(libc::SCHED_BATCH).is_ok();
+        let before = Before {
+            processors,
+            made_patient,
+        };
+        Some(Self { before, others })
     }
 
-    /// Leaves the processor that this thread is on to whoever waits for it.
-    pub(super) fn step(&self) {
-        if sched_setaffinity(None, &self.others).is_ok() {
-            // Who may do the one may do the other.
-            let _ = self.ours.take_back();
+    /// How whoever was born is to go on.
+    pub(super) fn before(&self) -> Before {
+        self.before
+    }
+
+    /// Leaves the processor to whoever was born there.
+    pub(super) fn step(self) {
+        let _ = sched_setaffinity(None, &self.others);
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        self.before.push_again();
+        self.before.roam_again();
+    }
+}
+
+// Who may do the one may do the other, so no answer is looked at.
+impl Before {
+    /// Lets this thread push others aside, if it did.
+    pub(super) fn push_again(self) {
+        if self.made_patient {
+            let _ = follow(libc::SCHED_OTHER);
         }
     }
+
+    /// Lets this thread run elsewhere, too.
+    pub(super) fn roam_again(self) {
+        let _ = self.processors.take_back();
+    }
+}
+
+/// Whether nobody chose how this thread takes its turns.
+pub(super) fn is_ordinary() -> bool {
+    // SAFETY: words only; zero is this thread.
+    let policy = unsafe { raw::call(libc::SYS_sched_getscheduler, [0; 6]) };
+    policy == Ok(raw::int_word(libc::SCHED_OTHER))
+}
+
+/// Has this thread take its turns as a policy says that knows no priority of its own.
+fn follow(policy: i32) -> Result<(), Errno> {
+    let none: libc::c_int = 0;
+    let words = [0, raw::int_word(policy), raw::address(&none), 0, 0, 0];
+    // SAFETY: zero is this thread; the kernel reads one live `struct sched_param`, which to it is an int.
+    unsafe { raw::call(libc::SYS_sched_setscheduler, words) }.map(|_zero| ())
 }
 
 /// Lets a thread run on other processors than ours. The kernel would leave a new one where it was

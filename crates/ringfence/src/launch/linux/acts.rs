@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use ringfence_core::plan::{LandlockPlan, Listing, Scopes, TcpRules};
+use ringfence_core::plan::{LandlockPlan, Listing, Scopes, Step, TcpRules};
 use ringfence_core::policy::{Access, Found};
 use ringfence_sys::files::{self, CWD, Identity};
 use ringfence_sys::landlock::{AccessFs, AccessNet, Handled, Restrict, Ruleset, Scope};
@@ -27,6 +27,9 @@ use super::root::{RootBuild, same};
 use super::shares::Shares;
 use crate::approve::bound::Captured;
 use crate::launch::LaunchError;
+
+/// What is to be carried out, in order.
+pub(super) type Acts = Vec<(Step, Ready)>;
 
 /// An act with everything it needs.
 #[derive(Debug)]

@@ -29,14 +29,14 @@ use ringfence_sys::{Errno, Subject, capabilities, keyring, loopback, signals};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getegid, geteuid};
 
-use super::acts::{Kept, Ready, Refused};
+use super::acts::{Acts, Kept, Ready, Refused};
 use super::helper::{self, Help};
 use super::init::{self, Unborn, Voice, live_on};
 use super::root::{self, RootBuild};
 use super::shares;
 use super::wire;
-use crate::launch::Testing;
 use crate::launch::beside::timespec;
+use crate::launch::{LaunchError, Testing};
 
 /// A first process that waits for its orders. Dropping it ends it.
 ///
@@ -52,12 +52,12 @@ pub struct Ahead {
 /// What the process is told first: everything up to the new root.
 #[derive(Debug)]
 pub(super) struct First {
-    acts: Vec<(Step, Ready)>,
+    acts: Acts,
     voice: Arc<Voice>,
 }
 
 /// The status of one that was not wanted after all; nobody reads it.
-const UNWANTED: u8 = 125;
+pub(super) const UNWANTED: u8 = 125;
 
 /// The last step that belongs to the first orders.
 const LAST: Step = Step::Loopback;
@@ -162,16 +162,25 @@ impl Ahead {
     }
 
     /// Gives it its first orders, which it carries out at once.
-    pub(super) fn order(&mut self, acts: Vec<(Step, Ready)>, voice: &Arc<Voice>) {
+    pub(super) fn order(&mut self, acts: Acts, voice: &Arc<Voice>) {
         let voice = Arc::clone(voice);
         self.process.order(Box::new(First { acts, voice }));
     }
 
-    /// Gives it the rest, and waits until it is its own program, or has failed. Returns the first
-    /// acts, which explain failures.
-    pub(super) fn finish(self, unborn: &mut Unborn) -> (Child, Vec<(Step, Ready)>) {
-        let (child, first) = self.process.finish(unborn);
-        (child, first.map(|first| first.acts).unwrap_or_default())
+    /// Gives it the rest, does something else meanwhile, and waits until it is its own program, or has
+    /// failed. Returns the first acts, which explain failures.
+    ///
+    /// # Errors
+    ///
+    /// That of what was done meanwhile: the process has gone without becoming its own program.
+    pub(super) fn finish<T>(
+        self,
+        unborn: &mut Unborn,
+        meanwhile: impl FnOnce() -> Result<T, LaunchError>,
+    ) -> Result<(Child, Acts, T), LaunchError> {
+        let (child, first, done) = self.process.finish(unborn, meanwhile)?;
+        let acts = first.map(|first| first.acts).unwrap_or_default();
+        Ok((child, acts, done))
     }
 }
 
@@ -199,7 +208,7 @@ fn live(subject: &Subject, mut orders: Orders<'_, Common, First, Unborn>) -> u8 
     let none = Default::default();
     match init::carry_out(subject, voice, acts, none, &mut Help::Ahead) {
         Ok(()) => match orders.rest() {
-            Some(unborn) => live_on(subject, unborn),
+            Some((unborn, leave)) => live_on(subject, unborn, leave),
             None => UNWANTED,
         },
         Err(status) => status,

@@ -10,6 +10,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use foldhash::HashSet;
 use ringfence_core::seccomp::{Arch, Syscall};
@@ -22,6 +23,7 @@ use super::caller::{
     AT_FDCWD, Means, last_part, low_half, meant, parent_part, path_of, read_path, socket_path,
     stays_below,
 };
+use super::names::{AtStart, Name};
 use super::through::LetThrough;
 
 /// As many links as the kernel follows.
@@ -30,6 +32,8 @@ const MOST_LINKS: usize = 40;
 const MOST_TOLD: usize = 256;
 
 const O_CREAT: u64 = 0o100;
+/// Of `openat2`.
+const RESOLVE_IN_ROOT: u64 = 0x10;
 pub(super) const RENAME_EXCHANGE: u64 = 2;
 /// `FS_CASEFOLD_FL`.
 const CASEFOLD: u32 = 0x4000_0000;
@@ -59,7 +63,11 @@ struct Shape {
 /// The protected names of a session, and what became of attempts to make one.
 #[derive(Debug)]
 pub(super) struct Guard {
-    guarded: Guarded,
+    all: Arc<[Name]>,
+    /// Git directories that get no links.
+    linkless: Vec<PathBuf>,
+    /// Made for the first call that asks: many a session makes nothing.
+    guarded: OnceLock<Guarded>,
     shapes: Vec<(i32, Syscall, Shape)>,
     /// The session's root.
     root: OwnedFd,
@@ -69,18 +77,16 @@ pub(super) struct Guard {
 
 /// The names themselves, in a form that can be asked.
 #[derive(Debug, Default)]
-pub(super) struct Guarded {
+struct Guarded {
     names: HashSet<PathBuf>,
     /// Directories above them, which are made but never moved into place.
     above: HashSet<PathBuf>,
     /// The last parts of all of these, in lower case.
     last: HashSet<Vec<u8>>,
-    /// Git directories that get no links.
-    linkless: Vec<PathBuf>,
 }
 
 impl Guarded {
-    pub(super) fn new(names: impl Iterator<Item = PathBuf>, linkless: Vec<PathBuf>) -> Self {
+    fn new(names: impl Iterator<Item = PathBuf>) -> Self {
         let names: HashSet<PathBuf> = names.collect();
         let mut above = HashSet::default();
         for name in &names {
@@ -96,20 +102,30 @@ impl Guarded {
             last: last.map(|name| folded(name.as_bytes())).collect(),
             names,
             above,
-            linkless,
         }
     }
 }
 
 impl Guard {
-    pub(super) fn new(guarded: Guarded, root: OwnedFd) -> Self {
+    pub(super) fn new(all: Arc<[Name]>, linkless: Vec<PathBuf>, root: OwnedFd) -> Self {
         Self {
-            guarded,
+            all,
+            linkless,
+            guarded: OnceLock::new(),
             shapes: shapes(),
             root,
             tried: Vec::new(),
             let_through: LetThrough::default(),
         }
+    }
+
+    fn guarded(&self) -> &Guarded {
+        self.guarded.get_or_init(|| {
+            // What is hidden elsewhere is nothing that a call from inside could make.
+            let mine = |name: &&Name| name.at_start != AtStart::Hidden;
+            let names = self.all.iter().filter(mine);
+            Guarded::new(names.map(|name| name.path.clone()))
+        })
     }
 
     /// Names that somebody inside tried to make.
@@ -129,7 +145,7 @@ impl Guard {
 
     /// Git directories that get no links.
     pub(super) fn linkless(&self) -> &[PathBuf] {
-        &self.guarded.linkless
+        &self.linkless
     }
 
     /// What to answer to a call, or `None` if it makes nothing.
@@ -178,12 +194,22 @@ impl Guard {
             return Ok(path.and_then(|path| self.judge(thread, AT_FDCWD, &path, shape.makes)));
         }
         if syscall == Syscall::Openat2 {
-            let mut flags = [0; 8];
-            if read_memory(thread, argument(2), &mut flags) != Ok(8) {
+            // Flags, mode, and how the path is resolved.
+            let mut how = [0; 24];
+            if read_memory(thread, argument(2), &mut how) != Ok(how.len()) {
                 return Err(Errno::FAULT);
             }
-            if u64::from_ne_bytes(flags) & O_CREAT == 0 {
+            let word = |at: usize| {
+                let bytes = how.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+                bytes.map_or(u64::MAX, u64::from_ne_bytes)
+            };
+            if word(0) & O_CREAT == 0 {
                 return Ok(None);
+            }
+            if word(16) & RESOLVE_IN_ROOT != 0 {
+                // There `/` and every link to it mean a directory of the caller's choice. Programs have
+                // another way, for kernels that know no such call.
+                return Err(Errno::NOSYS);
             }
         }
         let one = |shape: Shape| {
@@ -287,8 +313,8 @@ impl Guard {
     ) -> Option<PathBuf> {
         let name = real.join(OsStr::from_bytes(last));
         let forbidden = |name: &Path| {
-            let above = makes != Makes::Directory && self.guarded.above.contains(name);
-            above || self.guarded.names.contains(name)
+            let above = makes != Makes::Directory && self.guarded().above.contains(name);
+            above || self.guarded().names.contains(name)
         };
         if forbidden(&name) {
             return Some(name);
@@ -296,7 +322,7 @@ impl Guard {
         if folds() {
             // Directories above may have been made in another spelling, too.
             let text = folded(name.as_os_str().as_bytes());
-            let all = self.guarded.names.iter().chain(&self.guarded.above);
+            let all = self.guarded().names.iter().chain(&self.guarded().above);
             let mut same = all.filter(|known| folded(known.as_os_str().as_bytes()) == text);
             return same.find(|known| forbidden(known)).cloned();
         }
@@ -305,7 +331,7 @@ impl Guard {
 
     /// Whether a name could be that of a protected one.
     fn is_suspect(&self, last: &[u8]) -> bool {
-        self.guarded.last.contains(&folded(last))
+        self.guarded().last.contains(&folded(last))
     }
 
     /// Whether the way along a path goes through `/proc`, by links as well.
@@ -478,13 +504,25 @@ fn folds_case(directory: &OwnedFd) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_core::policy::Access;
+
     use super::*;
 
     #[test]
     fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {
-        let names = ["/p/.envrc", "/p/.github/workflows"].map(PathBuf::from);
+        let named = |path, at_start| Name {
+            path: PathBuf::from(path),
+            within: PathBuf::from("/p"),
+            access: Access::Execute,
+            at_start,
+        };
+        let names = [
+            named("/p/.envrc", AtStart::Absent),
+            named("/p/.github/workflows", AtStart::Mounted),
+            named("/p/hidden", AtStart::Hidden),
+        ];
         let root = files::pin(files::CWD, c"/").unwrap();
-        let guard = Guard::new(Guarded::new(names.into_iter(), Vec::new()), root);
+        let guard = Guard::new(Arc::new(names), Vec::new(), root);
         let made = |name: &str, makes, folds| {
             let protected = guard.protected(Path::new("/p"), name.as_bytes(), makes, || folds);
             protected.is_some()
@@ -506,6 +544,10 @@ mod tests {
         for folds in [false, true] {
             assert!(made(".envrc", Makes::Other, folds));
             assert!(!made(".envrc.example", Makes::File, folds));
+            assert!(
+                !made("hidden", Makes::File, folds),
+                "not by a call from inside"
+            );
         }
     }
 

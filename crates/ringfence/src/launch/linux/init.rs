@@ -1,7 +1,7 @@
 //! The first process of a session, until it is its own program.
 //!
-//! It carries out the plan in the memory of whoever started it, which sleeps meanwhile, and then
-//! becomes the program that stays with the session ([`ringfence_sys::init`]): that starts the
+//! It carries out the plan in the memory of whoever started it, which sleeps meanwhile or does something
+//! else ([`super::ahead`]), and then becomes the program that stays with the session ([`ringfence_sys::init`]): that starts the
 //! command, reaps, passes signals on, says how the command ended, and has nothing of ours in its
 //! memory. So a session costs the same from a program of any size.
 //!
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_core::plan::Step;
+use ringfence_sys::ahead::Leave;
 use ringfence_sys::failure::Failure;
 use ringfence_sys::init::wire::{Background, Fails, NO_PROGRAM, Orders, SEAT, Steps};
 use ringfence_sys::init::{Program, Told};
@@ -22,7 +23,8 @@ use ringfence_sys::process::{self, Limit, LimitedResource};
 use ringfence_sys::{Errno, Signal, Subject, descriptors, mounts, signals};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::acts::{Kept, Ready};
+use super::acts::{Acts, Kept, Ready};
+use super::ahead::UNWANTED;
 use super::helper::{Hands, Help};
 use super::seat::Seat;
 use super::wire;
@@ -37,7 +39,7 @@ pub(super) struct Inside {
     pub(super) boundary: Boundary,
     /// Who sets the session up.
     pub(super) hands: Hands,
-    pub(super) acts: Vec<(Step, Ready)>,
+    pub(super) acts: Acts,
     /// The limit that carries the session's mark, where it has one.
     pub(super) mark: Option<Limit>,
     /// What becomes of background processes when the command has ended.
@@ -158,7 +160,7 @@ impl Inside {
     }
 
     /// Lets go of everything but the acts, which explain failures.
-    pub(super) fn release(mut self) -> Vec<(Step, Ready)> {
+    pub(super) fn release(mut self) -> Acts {
         for (_, act) in &mut self.acts {
             act.let_go();
         }
@@ -217,25 +219,26 @@ pub(super) fn live(subject: &Subject, unborn: &mut Unborn) -> u8 {
         return voice.fail(Step::Init, 0, errno);
     }
     match Help::begin(subject, inside.hands) {
-        Ok(help) => go_on(subject, unborn, help),
+        Ok(help) => go_on(subject, unborn, help, None),
         Err(errno) => voice.fail(Step::Namespaces, 0, errno),
     }
 }
 
 /// The same for one that was born before its orders, has carried out the first of them, and now
 /// gets the rest.
-pub(super) fn live_on(subject: &Subject, unborn: &Unborn) -> u8 {
+pub(super) fn live_on(subject: &Subject, unborn: &Unborn, leave: Leave<'_>) -> u8 {
     let inside = &unborn.inside;
     // From here on descriptors are closed, and they must be its own.
     let parted = descriptors::part(subject).and_then(|()| has_parent(subject, inside));
     match parted {
-        Ok(()) => go_on(subject, unborn, Help::Ahead),
+        Ok(()) => go_on(subject, unborn, Help::Ahead, Some(leave)),
         Err(errno) => inside.voice.fail(Step::Descriptors, 0, errno),
     }
 }
 
-/// Carries out all acts that are left and becomes its own program.
-fn go_on(subject: &Subject, unborn: &Unborn, mut help: Help) -> u8 {
+/// Carries out all acts that are left and becomes its own program, with the leave of a supervisor that
+/// has something else to do meanwhile.
+fn go_on(subject: &Subject, unborn: &Unborn, mut help: Help, leave: Option<Leave<'_>>) -> u8 {
     let inside = &unborn.inside;
     let voice = &inside.voice;
     let done = set_up(subject, unborn, &mut help);
@@ -251,6 +254,9 @@ fn go_on(subject: &Subject, unborn: &Unborn, mut help: Help) -> u8 {
         .and_then(|()| pass_on_descriptors(subject, inside));
     if let Err(errno) = ready {
         return voice.fail(Step::Init, 0, errno);
+    }
+    if leave.is_some_and(|leave| !leave.is_granted()) {
+        return UNWANTED;
     }
     let Becoming { program, told } = &unborn.becoming;
     match program.run(subject, told) {

@@ -17,12 +17,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Act, Mount, MountKind, Plan, Step};
-use ringfence_core::policy::{Access, Policy};
+use ringfence_core::policy::{Access, FileRules, Policy};
 use ringfence_sys::Errno;
 use ringfence_sys::files;
 use rustix::event::{PollFd, PollFlags};
@@ -30,7 +31,8 @@ use rustix::fs::{FileType, Stat};
 
 use super::aside::{open_up, put_aside};
 use super::cover::{self, Session};
-use super::guard::{Guard, Guarded, Makes};
+use super::guard::{Guard, Makes};
+use super::planted::linkless;
 use super::watch::{Listener, Mood, Watch, worked};
 use super::ways::{Look, Ways, look};
 use crate::launch::{Cause, LaunchError, NameFound};
@@ -75,8 +77,8 @@ pub(super) enum AtStart {
 ///
 /// A link that leads nowhere looks like nothing until the session makes what it leads to, wherever
 /// that is. It is somebody else's, so it cannot be put aside afterwards either.
-pub(super) fn of_plan(
-    policy: &Policy,
+fn of_plan(
+    rules: &FileRules,
     plan: &Plan,
     without: Option<Step>,
 ) -> Result<Vec<Name>, LaunchError> {
@@ -91,7 +93,7 @@ pub(super) fn of_plan(
                 let mut ways = Ways::default();
                 // Those at the top first: where a directory is not there, nothing in it is asked for.
                 let mut absent: Vec<&AbsPath> = absent.iter().collect();
-                absent.sort_by_cached_key(|name| name.above().count());
+                absent.sort_by_cached_key(|name| name.depth());
                 for name in absent {
                     if let Some(link) = ways.link_to(name.as_path()) {
                         let link = ringfence_core::text::printable_path(link);
@@ -101,7 +103,7 @@ pub(super) fn of_plan(
                             source: io::Error::other(fix),
                         });
                     }
-                    names.push(named(policy, &mut tops, name, AtStart::Absent));
+                    names.push(named(rules, &mut tops, name, AtStart::Absent));
                 }
             }
             Act::Root { mounts, .. } if without != Some(Step::Root) => {
@@ -113,7 +115,7 @@ pub(super) fn of_plan(
                     let Some(at_start) = held(mount, &kinds) else {
                         continue;
                     };
-                    let name = named(policy, &mut tops, &mount.at, at_start);
+                    let name = named(rules, &mut tops, &mount.at, at_start);
                     match at_start {
                         AtStart::Hidden => hidden.push(name),
                         AtStart::Absent | AtStart::Mounted => names.push(name),
@@ -131,26 +133,26 @@ pub(super) fn of_plan(
 /// For each directory the topmost one at or above it that may be written, if it may itself.
 type Tops<'p> = HashMap<&'p OsStr, Option<&'p Path>>;
 
-fn top<'p>(policy: &Policy, tops: &mut Tops<'p>, directory: &'p Path) -> Option<&'p Path> {
+fn top<'p>(rules: &FileRules, tops: &mut Tops<'p>, directory: &'p Path) -> Option<&'p Path> {
     if let Some(known) = tops.get(directory.as_os_str()) {
         return *known;
     }
-    let access = |path| policy.files().access(&path).access;
+    let access = |path| rules.access(&path).access;
     let writable = AbsPath::parse(directory).is_ok_and(|path| access(path) == Access::Write);
     let above = directory.parent().filter(|_| writable);
-    let above = above.and_then(|above| top(policy, tops, above));
+    let above = above.and_then(|above| top(rules, tops, above));
     let top = above.or_else(|| writable.then_some(directory));
     tops.insert(directory.as_os_str(), top);
     top
 }
 
-fn named<'p>(policy: &Policy, tops: &mut Tops<'p>, path: &'p AbsPath, at_start: AtStart) -> Name {
+fn named<'p>(rules: &FileRules, tops: &mut Tops<'p>, path: &'p AbsPath, at_start: AtStart) -> Name {
     let parent = path.above().next().unwrap_or_else(|| Path::new("/"));
-    let within = top(policy, tops, parent).unwrap_or(parent);
+    let within = top(rules, tops, parent).unwrap_or(parent);
     Name {
         path: path.as_path().to_owned(),
         within: within.to_owned(),
-        access: policy.files().access(path).access,
+        access: rules.access(path).access,
         at_start,
     }
 }
@@ -201,7 +203,7 @@ impl Holds {
 #[derive(Debug)]
 pub(super) struct Names {
     /// Those that are hidden where nothing inside can write come last.
-    all: Vec<Name>,
+    all: Arc<[Name]>,
     /// Git directories that get no links.
     linkless: Vec<PathBuf>,
     /// Where the session is, if it said so.
@@ -228,10 +230,38 @@ pub(super) struct Outcome {
     pub(super) not_held: Vec<PathBuf>,
 }
 
-impl Names {
-    pub(super) fn new(names: Vec<Name>, linkless: Vec<PathBuf>) -> Self {
+/// What is needed to find the names, once somebody has the time.
+#[derive(Debug)]
+pub(super) struct Unnamed {
+    rules: Arc<FileRules>,
+    linkless: Vec<PathBuf>,
+    without: Option<Step>,
+}
+
+impl Unnamed {
+    pub(super) fn new(policy: &Policy, without: Option<Step>) -> Self {
         Self {
-            all: names,
+            rules: policy.shared_files(),
+            linkless: linkless(policy),
+            without,
+        }
+    }
+
+    /// The names of a plan, before anything of the command's runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_plan`].
+    pub(super) fn of(self, plan: &Plan) -> Result<Names, LaunchError> {
+        let names = of_plan(&self.rules, plan, self.without)?;
+        Ok(Names::new(names, self.linkless))
+    }
+}
+
+impl Names {
+    fn new(names: Vec<Name>, linkless: Vec<PathBuf>) -> Self {
+        Self {
+            all: names.into(),
             linkless,
             session: None,
             watch: None,
@@ -248,12 +278,11 @@ impl Names {
         self.all.is_empty()
     }
 
-    /// The names in a form that the guard can ask.
-    ///
-    /// Made while the command is being started, not before: until then everybody waits for us.
-    pub(super) fn guard(&self, session: &Session) -> Result<Guard, Errno> {
+    /// What calls that could make one of the names are asked of.
+    pub(super) fn guard(&mut self, session: &Session) -> Result<Guard, Errno> {
         let root = files::pin(session.root.as_fd(), c".")?;
-        Ok(Guard::new(guarded_of(&self.all, &self.linkless), root))
+        let linkless = std::mem::take(&mut self.linkless);
+        Ok(Guard::new(Arc::clone(&self.all), linkless, root))
     }
 
     /// Says where the session is.
@@ -356,12 +385,9 @@ impl Names {
     ///
     /// The others were mounted over a moment ago, and are looked at when watching begins.
     pub(super) fn first_look(&mut self, guard: Option<&Guard>) -> Holds {
-        let absent = self.all.iter();
-        let absent: Vec<Name> = absent
-            .filter(|name| name.at_start == AtStart::Absent)
-            .cloned()
-            .collect();
-        self.look_at(&absent, guard)
+        let all = Arc::clone(&self.all);
+        let absent = all.iter().filter(|name| name.at_start == AtStart::Absent);
+        self.look_at(absent, guard)
     }
 
     /// Looks at every name.
@@ -376,10 +402,9 @@ impl Names {
         {
             self.watch = Some(Watch::looking());
         }
-        let all = std::mem::take(&mut self.all);
-        let due = all.get(..self.due_of(&all)).unwrap_or_default();
-        let holds = self.look_at(due, guard.as_deref());
-        self.all = all;
+        let all = Arc::clone(&self.all);
+        let due = self.due_of(&all);
+        let holds = self.look_at(all.iter().take(due), guard.as_deref());
         if let (true, Holds::Yes, Some(guard)) = (settle, holds, &mut guard) {
             guard.let_through_mut().after_a_look();
             self.unsettled = !guard.let_through().is_empty();
@@ -410,7 +435,11 @@ impl Names {
         }
     }
 
-    fn look_at(&mut self, names: &[Name], guard: Option<&Guard>) -> Holds {
+    fn look_at<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n Name>,
+        guard: Option<&Guard>,
+    ) -> Holds {
         let mut holds = Holds::Yes;
         let mut listings = Listings::default();
         for name in names {
@@ -497,7 +526,7 @@ impl Names {
             return outcome;
         }
         let mut listings = Listings::default();
-        for name in &self.all {
+        for name in self.all.iter() {
             if name.at_start != AtStart::Absent || self.hosts.contains(&name.path) {
                 continue;
             }
@@ -538,12 +567,6 @@ impl Names {
         let changes = self.session.as_ref()?.changes.as_ref()?;
         Some(PollFd::new(changes, PollFlags::PRI))
     }
-}
-
-fn guarded_of(names: &[Name], linkless: &[PathBuf]) -> Guarded {
-    // What is hidden elsewhere is nothing that a call from inside could make.
-    let names = names.iter().filter(|name| name.at_start != AtStart::Hidden);
-    Guarded::new(names.map(|name| name.path.clone()), linkless.to_owned())
 }
 
 /// The calls that can have made such a thing.

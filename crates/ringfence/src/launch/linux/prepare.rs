@@ -14,7 +14,7 @@ use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::{Errno, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::acts::{LandlockBuild, Ready};
+use super::acts::{Acts, LandlockBuild, Ready};
 use super::ahead::Ahead;
 use super::bounds::{Announced, announced, exactly};
 use super::bwrap::{Bwrap, Taken};
@@ -22,8 +22,7 @@ use super::gate::{self, Opening};
 use super::held::Held;
 use super::helper::Hands;
 use super::init::{Boundary, Inside, Unborn, Voice, Words};
-use super::names::{self, Names};
-use super::planted;
+use super::names::Unnamed;
 use super::root::{self, RootBuild, Text};
 use super::seat::{self, Seat};
 use super::shares::{self, Shares};
@@ -45,7 +44,7 @@ pub struct Prepared {
     pub(super) failure: OwnedFd,
     pub(super) end: OwnedFd,
     pub(super) wall: Option<u64>,
-    pub(super) names: Names,
+    pub(super) names: Unnamed,
     pub(super) plan: Plan,
     pub(super) program: PathBuf,
     pub(super) tmp: Option<SessionTmp>,
@@ -185,10 +184,7 @@ pub fn prepare_with(
         failure,
         end,
         wall: gathered.wall,
-        names: Names::new(
-            names::of_plan(policy, plan, options.testing.danger_without)?,
-            planted::linkless(policy),
-        ),
+        names: Unnamed::new(policy, options.testing.danger_without),
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,
@@ -212,7 +208,7 @@ pub fn prepare_with(
 /// What the acts of a plan come to, act by act.
 pub(super) struct Gathered {
     pub(super) engine: Engine,
-    pub(super) acts: Vec<(Step, Ready)>,
+    pub(super) acts: Acts,
     namespaces: Namespaces,
     pub(super) wall: Option<u64>,
     pub(super) tmp: Option<SessionTmp>,

@@ -65,29 +65,32 @@ impl Prepared {
             _ => wire::now(),
         };
         let mut acts = Vec::new();
-        let (child, inside, outside) = match self.start {
+        let named = || self.names.of(&self.plan);
+        let (child, inside, outside, names) = match self.start {
             Start::Own(mut unborn, Some(ahead)) => {
                 if !ahead.is_current() {
                     return Err(LaunchError::Changed);
                 }
-                let (child, first) = ahead.finish(&mut unborn);
+                let (child, first, names) = ahead.finish(&mut unborn, named)?;
                 acts = first;
-                (child, unborn.inside, None)
+                (child, unborn.inside, None, names)
             }
             Start::Own(unborn, None) => {
+                let names = named()?;
                 let (child, inside) = born(*unborn, self.namespaces, self.held.group.as_ref())?;
-                (child, inside, None)
+                (child, inside, None, names)
             }
             Start::Through(bwrap, inside) => {
+                let names = named()?;
                 let started = bwrap.start(&inside, self.held.group.as_ref())?;
-                (started.child, *inside, Some(started.outside))
+                (started.child, *inside, Some(started.outside), names)
             }
         };
         let boundary = inside.boundary;
         // Our copies of the inside's ends must go, or their silence would never be heard.
         acts.extend(inside.release());
         let mut running = Running::new(
-            child, boundary, self.end, self.wall, self.names, self.plan, self.tmp,
+            child, boundary, self.end, self.wall, names, self.plan, self.tmp,
         );
         running.held = self.held;
         running.linger = self.linger;

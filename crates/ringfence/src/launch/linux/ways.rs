@@ -1,5 +1,6 @@
 //! What stands at protected names, and on the way to them.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use foldhash::HashSet;
@@ -34,25 +35,30 @@ pub(super) fn look(path: &Path, listings: &mut Listings) -> Look {
 #[derive(Default)]
 pub(super) struct Ways<'a> {
     listings: Listings,
-    /// Directories on whose way there is no link.
-    plain: HashSet<&'a Path>,
+    /// Directories on whose way there is no link, as they are written.
+    plain: HashSet<&'a OsStr>,
 }
 
 impl<'a> Ways<'a> {
     /// What is in the way of a name that nobody found: a link at it or above it, which then leads to
     /// nothing; or something that has come to the name itself since.
     pub(super) fn link_to(&mut self, name: &'a Path) -> Option<&'a Path> {
-        for path in name.ancestors() {
-            if path != name && self.plain.contains(path) {
-                break;
+        if let Look::There(_) = look(name, &mut self.listings) {
+            return Some(name);
+        }
+        for path in name.ancestors().skip(1) {
+            if self.plain.contains(path.as_os_str()) {
+                // And so is everything above it.
+                return None;
             }
             match look(path, &mut self.listings) {
                 Look::Nothing => {}
-                Look::There(status) if path == name || is_link(&status) => return Some(path),
+                Look::There(status) if is_link(&status) => return Some(path),
                 Look::There(_) | Look::Unknown => break,
             }
         }
-        self.plain.extend(name.ancestors().skip(1));
+        let above = name.ancestors().skip(1);
+        self.plain.extend(above.map(Path::as_os_str));
         None
     }
 }
