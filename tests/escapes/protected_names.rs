@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use ringfence_core::plan::Step;
 use ringfence_testkit::{
-    Done, World, binaries, denied, for_each_user, not_run, op, say, wait_until,
+    Done, Hands, World, binaries, denied, for_each_user, not_run, op, say, wait_until,
 };
 
 use super::git_metadata::inside;
@@ -116,6 +116,16 @@ def attempt(name, act):
         if error.errno != 30: made.append(f"{name}: {error}")
 def create(path, **where):
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644, **where))
+def in_root(path, how=os.O_CREAT | os.O_WRONLY):
+    if libc.syscall(437, os.open(".", os.O_RDONLY), path, struct.pack("QQQ", how, 0o644 if how & os.O_CREAT else 0, 0x10), 24) < 0:
+        error = ctypes.get_errno()
+        raise OSError(30 if error == 38 else error, "openat2")
+# Where `/` is a directory of the caller's choice. It may be read in that way.
+os.symlink("/.envrc", "d/rooted")
+attempt("in root", lambda: in_root(b"/.envrc"))
+attempt("above the root", lambda: in_root(b"../../../.envrc"))
+attempt("a link to the root", lambda: in_root(b"d/rooted"))
+in_root(b"/ready/x", os.O_RDONLY); os.unlink("d/rooted")
 attempt("dangling", lambda: create("d/dangling"))
 attempt("absolute", lambda: create("d/absolute"))
 attempt("twice", lambda: create("d/twice"))
@@ -361,10 +371,14 @@ fn a_link_that_leads_to_nothing_is_no_way_to_a_name() {
                 assert!(link.try_exists().unwrap(), "{name}");
                 fs::remove_dir_all(world.project("elsewhere")).unwrap();
 
-                let done = world.run(&world.setup(), ["sh", "-c", make]);
-                done.assert_status(125);
-                assert!(done.stderr.contains("leads to nothing"), "{}", done.stderr);
-                assert!(!world.project("elsewhere").try_exists().unwrap(), "{name}");
+                // Whoever is there already when it is found out goes without a word.
+                for hands in Hands::ALL {
+                    let setup = world.setup().by(hands);
+                    let done = world.run(&setup, ["sh", "-c", make]);
+                    done.assert_status(125);
+                    assert!(done.stderr.contains("leads to nothing"), "{}", done.stderr);
+                    assert!(!world.project("elsewhere").try_exists().unwrap(), "{name}");
+                }
                 assert_eq!(fs::read_link(&link).unwrap(), to, "{name}");
                 fs::remove_file(&link).unwrap();
             }

@@ -281,6 +281,8 @@ pub struct Name<'a> {
     pub path: Text<'a>,
     /// Where it was put out of the way; `null` if it could not be.
     pub moved_to: Option<Text<'a>>,
+    /// Whether it was removed instead.
+    pub removed: bool,
 }
 
 impl<'a> Name<'a> {
@@ -289,6 +291,7 @@ impl<'a> Name<'a> {
         Self {
             path: Text(found.path.as_os_str()),
             moved_to: found.moved_to.as_deref().map(|path| Text(path.as_os_str())),
+            removed: found.removed,
         }
     }
 }
@@ -589,6 +592,7 @@ mod tests {
             names: vec![NameFound {
                 path: PathBuf::from("/p/.envrc"),
                 moved_to: None,
+                removed: true,
             }],
             not_held: vec![PathBuf::from("/p/.idea")],
             tried: vec![PathBuf::from("/p/.git")],
@@ -633,7 +637,7 @@ mod tests {
                 "cause": "exited",
                 "status": 125,
                 "exit_status": 125,
-                "names": [{"path": "/p/.envrc", "moved_to": null}],
+                "names": [{"path": "/p/.envrc", "moved_to": null, "removed": true}],
                 "names_not_held": ["/p/.idea"],
                 "tried": ["/p/.git"],
                 "denials": [],

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ringfence::changes::{Changes, FileChange, Listed, MOST_PROGRAMS};
-use ringfence::launch::{Cause, NameFound, Report};
+use ringfence::launch::{Cause, Report};
 use ringfence_core::text::{printable, printable_path};
 
 /// Paths of one kind that are named; the report has more of them.
@@ -12,10 +12,13 @@ const MOST_NAMED: usize = 10;
 /// What must be said even without `-v`: what is not as it was left.
 pub(crate) fn told(report: &Report) -> String {
     let mut out = String::new();
-    for NameFound { path, moved_to } in &report.names {
-        let shown = printable_path(path);
-        let now = match moved_to {
+    for found in &report.names {
+        let shown = printable_path(&found.path);
+        let now = match &found.moved_to {
             Some(moved) => format!("it is now {}", printable_path(moved)),
+            None if found.removed => {
+                "there was no room to put it aside, so it was removed".to_owned()
+            }
             None => "look at it before anything runs it".to_owned(),
         };
         line(
@@ -23,7 +26,8 @@ pub(crate) fn told(report: &Report) -> String {
             &format!("{shown} is protected and was made inside; {now}"),
         );
     }
-    for path in &report.not_held {
+    let more = report.not_held.len().saturating_sub(MOST_NAMED);
+    for path in report.not_held.iter().take(MOST_NAMED) {
         let path = printable_path(path);
         line(
             &mut out,
@@ -33,6 +37,9 @@ pub(crate) fn told(report: &Report) -> String {
                  anything runs it"
             ),
         );
+    }
+    if more > 0 {
+        line(&mut out, &format!("and so could {more} more"));
     }
     match report.cause {
         Cause::WallTime => line(

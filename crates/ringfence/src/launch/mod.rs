@@ -258,6 +258,8 @@ pub struct NameFound {
     pub path: PathBuf,
     /// Where it was put out of the way; `None` if it could not be.
     pub moved_to: Option<PathBuf>,
+    /// Whether it was removed instead, since there was no room for another name.
+    pub removed: bool,
 }
 
 /// Whether a launch is measured.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::Errno;
 use ringfence_sys::files::{self, CWD};
 use ringfence_sys::process::fill_random;
-use rustix::fs::{AtFlags, Mode, RenameFlags, fstat, renameat_with};
+use rustix::fs::{AtFlags, Mode, RenameFlags, fstat, renameat_with, unlinkat};
 use rustix::process::geteuid;
 
 use crate::launch::NameFound;
@@ -31,10 +31,29 @@ pub(super) fn put_aside(path: &Path) -> Option<NameFound> {
         }
         error => Err(error),
     });
+    let moved_to = moved_to.ok();
+    // A disk that is full has no room for another name.
+    let removed = moved_to.is_none() && remove(&path).is_ok();
     Some(NameFound {
         path,
-        moved_to: moved_to.ok(),
+        moved_to,
+        removed,
     })
+}
+
+/// Takes away what the session made. A directory may hold what somebody needs: it is closed, which takes no
+/// room either, and said to be there.
+fn remove(path: &Path) -> Result<(), Errno> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    match unlinkat(&pinned(parent)?, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {
+            set_mode(&pinned(path)?, Mode::empty())?;
+            Err(Errno::ISDIR)
+        }
+        other => other,
+    }
 }
 
 /// Opens the directories above a name as far as it takes to put the name aside: whoever is inside
@@ -66,9 +85,13 @@ fn add_rights(directory: &Path, wanted: Mode) -> Result<(), Errno> {
     if mode.contains(wanted) || status.st_uid != geteuid().as_raw() {
         return Ok(());
     }
-    // What is only pinned is changed by its link in `/proc`, which nobody can exchange.
-    let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
-    rustix::fs::chmodat(CWD, link, mode | wanted, AtFlags::empty())
+    set_mode(&directory, mode | wanted)
+}
+
+/// What is only pinned is changed by its link in `/proc`, which nobody can exchange.
+fn set_mode(pinned: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+    let link = format!("/proc/self/fd/{}", pinned.as_raw_fd());
+    rustix::fs::chmodat(CWD, link, mode, AtFlags::empty())
 }
 
 fn pinned(directory: &Path) -> Result<OwnedFd, Errno> {
@@ -97,4 +120,41 @@ fn rename_aside(path: &Path) -> Result<PathBuf, Errno> {
 
 fn rename_to(directory: &OwnedFd, name: &OsStr, moved: &OsStr) -> Result<(), Errno> {
     renameat_with(directory, name, directory, moved, RenameFlags::NOREPLACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Whatever keeps a name from being put aside: here that there is no longer one.
+    #[test]
+    fn what_cannot_be_put_aside_does_not_stay_as_it_is() {
+        let guard = tempfile::tempdir().unwrap();
+        let directory = fs::canonicalize(guard.path()).unwrap();
+        let (file, closed) = (
+            directory.join("f".repeat(255)),
+            directory.join("d".repeat(255)),
+        );
+        fs::write(&file, "evil").unwrap();
+        fs::create_dir(&closed).unwrap();
+        fs::write(closed.join("kept"), "").unwrap();
+
+        let found = put_aside(&file).unwrap();
+        assert_eq!((found.moved_to, found.removed), (None, true));
+        assert!(!file.try_exists().unwrap());
+        let found = put_aside(&closed).unwrap();
+        assert_eq!((found.moved_to, found.removed), (None, false));
+        let mode = fs::metadata(&closed).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0);
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(closed.join("kept").try_exists().unwrap());
+
+        // A link is taken away, and what it leads to is not touched.
+        let link = directory.join("l".repeat(255));
+        std::os::unix::fs::symlink(&closed, &link).unwrap();
+        assert!(put_aside(&link).unwrap().removed);
+        assert!(closed.join("kept").try_exists().unwrap());
+    }
 }
