@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use ringfence_core::plan::Step;
 use ringfence_testkit::{
-    Done, Hands, World, binaries, denied, for_each_user, not_run, op, say, wait_until,
+    Done, Hands, Setup, World, binaries, denied, for_each_user, not_run, op, say, wait_until,
 };
 
 use super::git_metadata::inside;
@@ -319,6 +319,57 @@ fn a_name_exchanged_in_memory_ends_the_session() {
             world.project(".vscode").try_exists().unwrap()
         });
         fs::remove_dir_all(world.project(".vscode")).unwrap();
+    });
+}
+
+/// The same with a link above a name, whatever it leads to: the name is then made under another one. Whoever
+/// gets through leaves at once, before anybody looks.
+#[test]
+fn a_link_above_a_name_exchanged_in_memory_does_not_stay() {
+    for_each_user(binaries!(), |world| {
+        if !Path::new(PYTHON).try_exists().unwrap() {
+            return not_run("python3, for two threads that share memory");
+        }
+        let race = RACE
+            .replace("harmless", r".githuX\0")
+            .replace(".vscode", ".github")
+            .replace("mkdir(buffer, 0o755)", "symlink(sys.argv[2].encode(), buffer)")
+            .replace(
+                "rmdir(good)",
+                "unlink(good)\n    if os.path.islink('.github'): print('made', flush=True); os._exit(0)",
+            );
+        let file = world.project("race.py");
+        fs::write(&file, race).unwrap();
+        fs::create_dir_all(world.project("x/workflows")).unwrap();
+        world.own();
+        let run = |setup: &Setup, seconds: &str, target: &str| {
+            let words = [seconds.as_ref(), target.as_ref()];
+            let command = [&[PYTHON.as_ref(), file.as_os_str()], &words[..]].concat();
+            world.run(setup, command)
+        };
+        let link = || fs::symlink_metadata(world.project(".github"));
+        let mut through = 0;
+        for target in ["x", "nowhere", "/tmp", "x"] {
+            let done = run(&world.setup(), "0.5", target);
+            if done.status == 137 || done.text() == "made" {
+                through += 1;
+                assert!(done.stderr.contains(".github"), "{}", done.stderr);
+            }
+            assert!(
+                link().is_err(),
+                "{target}: the link was left: {}",
+                done.stderr
+            );
+        }
+        say(&format!(
+            "of 4 sessions that raced, {through} got through once"
+        ));
+        // The control: where nobody watches it is made, sooner or later, and stays.
+        let open = world.setup().without(Step::Names);
+        wait_until("the link is made", || {
+            run(&open, "0.2", "x");
+            link().is_ok()
+        });
     });
 }
 

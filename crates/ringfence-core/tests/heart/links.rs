@@ -78,6 +78,32 @@ fn a_link_from_where_a_session_may_make_links_gives_nothing() {
     );
 }
 
+/// A session of a repository around the project, or one with the host's temporary files, could make links
+/// that this one could not.
+#[test]
+fn a_link_that_another_session_may_have_made_gives_nothing() {
+    let world = World::linux()
+        .link("/home/u/around", "/data/d")
+        .link("/tmp/left", "/data/d");
+    assert_eq!(writing(&world, "/home/u/around"), Ok(Access::Write));
+    assert!(writing(&world, "/tmp/left").is_err());
+    // The same in a repository that the project lies in.
+    let text =
+        r#"{ "terminal": { "sandbox": { "additional_read_write_paths": ["/repo/link"] } } }"#;
+    let inner = |world: World| {
+        let settings = Settings::new().with(Layer::User, world.keys(Layer::User, text));
+        let mut place = world.place(Kind::Tool);
+        place.project = path("/repo/sub");
+        ringfence_core::policy::resolve(&settings, &place, &world).is_ok()
+    };
+    let world = || {
+        let world = World::linux().directory("/repo").directory("/repo/sub");
+        world.link("/repo/link", "/data/d")
+    };
+    assert!(inner(world()));
+    assert!(!inner(world().directory("/repo/.git")));
+}
+
 /// Who may write everything may not read everything.
 #[test]
 fn no_link_gives_what_writing_everything_does_not() {

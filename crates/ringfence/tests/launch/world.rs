@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ringfence::core::origin::{Layer, Origin};
 use ringfence::core::path::AbsPath;

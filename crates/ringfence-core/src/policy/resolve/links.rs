@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use super::Builder;
+use super::{Builder, Seen, lists};
 use crate::origin::{Layer, Origin};
 use crate::path::AbsPath;
 use crate::policy::{Access, Content, FileRule, FileRules, Found, SocketGrant};
@@ -67,6 +67,7 @@ impl Builder<'_> {
                 let everything = around.is_some_and(|rule| rule.path.bytes() == b"/");
                 around.is_some_and(|rule| is_written(rule)) && !(listed && everything)
                     || given.any(|other| other.canonical.covers(directory))
+                    || self.was_written(directory)
             });
             if !planted {
                 self.alias(
@@ -87,13 +88,35 @@ impl Builder<'_> {
     pub(super) fn followed_sockets(&mut self, files: &FileRules, sockets: &[SocketGrant]) {
         for (written, path) in std::mem::take(&mut self.linked_sockets) {
             let planted = self.leads_through(&written, &path, |directory| {
-                files.access(directory).rule.is_some_and(is_written)
+                files.access(directory).rule.is_some_and(is_written) || self.was_written(directory)
             });
             let socket = sockets.iter().find(|socket| socket.path == path);
             if let Some(socket) = socket.filter(|_| planted) {
                 self.refuse_link(&written, &path, socket.origin.clone());
             }
         }
+    }
+
+    /// Whether another session may have written there: one of a repository around this project, or one that had
+    /// the host's temporary files, as everybody has.
+    fn was_written(&self, directory: &AbsPath) -> bool {
+        const ROOTS: [&str; 5] = [".git", ".hg", ".jj", ".ringfence", ".svn"];
+        let home = self.place.home.as_ref();
+        // Who lives there has links of his own there.
+        let lives_in = |tree: &str| home.is_some_and(|home| home.is_in(tree));
+        let mut shared = lists::temporary_directories(self.place.os).iter();
+        if shared.any(|shared| directory.is_in(shared) && !lives_in(shared)) {
+            return true;
+        }
+        // A home is no project unless somebody says so.
+        let holds_home = |above: &AbsPath| home.is_some_and(|home| above.covers(home));
+        let is_root = |above: &AbsPath| {
+            let is_there = |root: &str| (self.look)(above.below(root).as_path()) != Seen::Absent;
+            ROOTS.iter().any(|root| is_there(root))
+        };
+        std::iter::successors(self.place.project.parent(), AbsPath::parent)
+            .take_while(|above| !holds_home(above))
+            .any(|above| above.covers(directory) && is_root(&above))
     }
 
     fn refuse_link(&mut self, written: &Path, canonical: &AbsPath, origin: Origin) {

@@ -19,11 +19,11 @@ use crate::launch::NameFound;
 /// cannot reach itself. So the directory is opened without following any; where there is one, the
 /// topmost is what is put aside.
 pub(super) fn put_aside(path: &Path) -> Option<NameFound> {
-    std::fs::symlink_metadata(path).ok()?;
     let is_link =
         |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let above = path.ancestors().skip(1).filter(is_link).last();
     let path = above.unwrap_or(path).to_owned();
+    std::fs::symlink_metadata(&path).ok()?;
     let moved_to = rename_aside(&path).or_else(|error| match error {
         Errno::ACCESS | Errno::PERM => {
             open_up(&path);

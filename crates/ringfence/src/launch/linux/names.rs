@@ -34,9 +34,8 @@ use super::cover::{self, Session};
 use super::guard::{Guard, Makes};
 use super::planted::linkless;
 use super::watch::{Listener, Mood, Watch, worked};
-use super::ways::{Look, Ways, look};
+use super::ways::{Look, Pass, Ways};
 use crate::launch::{Cause, LaunchError, NameFound};
-use crate::listing::Listings;
 
 /// Nobody looks again at the names of a session that has ended by then, unless it made something.
 const SHORT: Duration = Duration::from_millis(20);
@@ -372,7 +371,7 @@ impl Names {
         // First those that were named: until they are out of the way somebody may obey them.
         for index in &heard {
             if let Some(name) = self.all.get(*index).cloned() {
-                let holds = self.see_to(&name, guard.as_deref(), &mut Listings::default());
+                let holds = self.see_to(&name, guard.as_deref(), &mut Pass::default());
                 if holds != Holds::Yes {
                     return holds;
                 }
@@ -441,9 +440,9 @@ impl Names {
         guard: Option<&Guard>,
     ) -> Holds {
         let mut holds = Holds::Yes;
-        let mut listings = Listings::default();
+        let mut pass = Pass::default();
         for name in names {
-            match self.see_to(name, guard, &mut listings) {
+            match self.see_to(name, guard, &mut pass) {
                 Holds::Made => holds = Holds::Made,
                 Holds::NoLonger if holds == Holds::Yes => holds = Holds::NoLonger,
                 Holds::NoLonger | Holds::Yes => {}
@@ -452,12 +451,12 @@ impl Names {
         holds
     }
 
-    fn see_to(&mut self, name: &Name, guard: Option<&Guard>, listings: &mut Listings) -> Holds {
+    fn see_to<'n>(&mut self, name: &'n Name, guard: Option<&Guard>, pass: &mut Pass<'n>) -> Holds {
         let covered = |session: &Session| session.is_covered(&name.path);
         if name.at_start != AtStart::Absent && self.session.as_ref().is_some_and(covered) {
             return Holds::Yes;
         }
-        let status = match look(&name.path, listings) {
+        let status = match pass.look(&name.within, &name.path) {
             Look::Nothing => {
                 self.hosts.retain(|host| *host != name.path);
                 return Holds::Yes;
@@ -525,16 +524,16 @@ impl Names {
             // No call that makes anything was ever answered: whatever is there is the host's.
             return outcome;
         }
-        let mut listings = Listings::default();
+        let mut pass = Pass::default();
         for name in self.all.iter() {
             if name.at_start != AtStart::Absent || self.hosts.contains(&name.path) {
                 continue;
             }
             let made = |makes| guard.is_none_or(|guard| guard.let_through().may_have_made(makes));
-            let mut seen = look(&name.path, &mut listings);
+            let mut seen = pass.look(&name.within, &name.path);
             if matches!(seen, Look::Unknown) {
                 open_up(&name.path);
-                seen = look(&name.path, &mut Listings::default());
+                seen = Pass::default().look(&name.within, &name.path);
             }
             match seen {
                 Look::There(status) if made(makers(&status)) => {

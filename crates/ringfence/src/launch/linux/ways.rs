@@ -31,6 +31,36 @@ pub(super) fn look(path: &Path, listings: &mut Listings) -> Look {
     }
 }
 
+/// One look at many names.
+#[derive(Default)]
+pub(super) struct Pass<'n> {
+    listings: Listings,
+    /// Directories that are no links.
+    plain: HashSet<&'n OsStr>,
+}
+
+impl<'n> Pass<'n> {
+    /// Looks at a name in a directory that nobody inside can replace, or at a link on the way from there to the
+    /// name: whoever looks through one sees what it leads to, or nothing.
+    pub(super) fn look(&mut self, within: &Path, name: &'n Path) -> Look {
+        let between = |path: &&Path| path.as_os_str().len() > within.as_os_str().len();
+        let mut above: Vec<&Path> = name.ancestors().skip(1).take_while(between).collect();
+        while let Some(directory) = above.pop() {
+            if self.plain.contains(directory.as_os_str()) {
+                continue;
+            }
+            match look(directory, &mut self.listings) {
+                Look::There(status) if !is_link(&status) => {
+                    self.plain.insert(directory.as_os_str());
+                }
+                // A link, or nothing that could hold the name.
+                other => return other,
+            }
+        }
+        look(name, &mut self.listings)
+    }
+}
+
 /// The ways to names that nobody found.
 #[derive(Default)]
 pub(super) struct Ways<'a> {
@@ -72,6 +102,38 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_on_the_way_is_seen_whatever_it_leads_to() {
+        let guard = tempfile::tempdir().unwrap();
+        let project = fs::canonicalize(guard.path()).unwrap();
+        let path = |name: &str| project.join(name);
+        fs::create_dir_all(path("x/workflows")).unwrap();
+        fs::create_dir_all(path("there/workflows")).unwrap();
+        for (link, target) in [("full", "x"), ("empty", "nowhere"), ("loop", "loop")] {
+            symlink(target, path(link)).unwrap();
+        }
+        let names = [
+            ("full/workflows", Some(true)),
+            ("full/far/below", Some(true)),
+            ("empty/workflows", Some(true)),
+            ("loop/workflows", Some(true)),
+            ("there/workflows", Some(false)),
+            ("there/absent", None),
+            ("absent/workflows", None),
+            ("full", Some(true)),
+        ];
+        let paths: Vec<_> = names.iter().map(|(name, _)| path(name)).collect();
+        let mut pass = Pass::default();
+        for (at, (name, link)) in paths.iter().zip(names) {
+            let seen = match pass.look(&project, at) {
+                Look::There(status) => Some(is_link(&status)),
+                Look::Nothing => None,
+                Look::Unknown => panic!("{name}"),
+            };
+            assert_eq!(seen, link, "{name}");
+        }
+    }
 
     #[test]
     fn a_link_is_found_at_a_name_and_above_it() {
