@@ -16,7 +16,7 @@ mod live {
     use std::fs::{self, File};
     use std::io::{Read as _, Write as _};
     use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::process::{Command as Process, ExitCode};
 
     use ringfence::core::plan::{EngineChoice, compile};
