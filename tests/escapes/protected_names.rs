@@ -198,6 +198,8 @@ attempt("link from it", lambda: removed(base, lambda r: os.link("../README", "..
 attempt("moved from it", lambda: removed(base, lambda r: os.rename("../ready", "../.vscode", src_dir_fd=r, dst_dir_fd=r)))
 attempt("made from it", lambda: removed(base, lambda r: os.mkdir("../.vscode", dir_fd=r)))
 attempt("by its number", lambda: removed(base, lambda r: create(f"/proc/self/fd/{r}/../.envrc")))
+# A directory that is only called so is like any other.
+os.mkdir("x (deleted)"); os.chdir("x (deleted)"); os.mkdir(".vscode"); os.rename(".vscode", "y"); os.chdir(project)
 # What is no number of a descriptor, on the way to a link and behind one.
 os.symlink(".envrc", "l"); attempt("way to a link", lambda: create("/proc/self/fd/../cwd/l")); os.unlink("l")
 os.symlink("/proc/self/fd/../cwd/.envrc", "l"); attempt("behind a link", lambda: create("l")); os.unlink("l")

@@ -149,8 +149,9 @@ pub(super) fn path_of(link: &str) -> Option<PathBuf> {
     let target = readlinkat(files::CWD, link, Vec::new()).ok()?;
     let bytes = target.to_bytes();
     let path = Path::new(OsStr::from_bytes(bytes));
-    let is_removed = || rustix::fs::stat(link).is_ok_and(|found| found.st_nlink == 0);
-    let named = path.is_absolute() && !(bytes.ends_with(REMOVED) && is_removed());
+    // A name may end like that, too.
+    let is_there = || rustix::fs::stat(link).is_ok_and(|found| found.st_nlink > 0);
+    let named = path.is_absolute() && (!bytes.ends_with(REMOVED) || is_there());
     named.then(|| path.to_owned())
 }
 
