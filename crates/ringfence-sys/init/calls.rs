@@ -283,10 +283,12 @@ impl Watched {
 
 /// Sleeps until something happens.
 pub(crate) fn poll(watched: &mut [Watched]) -> Result<(), Errno> {
-    let words = [address_mut(watched), watched.len(), 0, 0, MASK_BYTES, 0];
-    // SAFETY: the kernel reads and writes as many records as there are; no time and no mask are
-    // given.
-    unsafe { call(number::PPOLL, words) }.map(|_count| ())
+    ppoll(watched, None)
+}
+
+/// Looks what has happened.
+pub(crate) fn poll_at_once(watched: &mut [Watched]) -> Result<(), Errno> {
+    ppoll(watched, Some([0, 0]))
 }
 
 /// Sleeps until a signal has arrived, but no longer than so many milliseconds.
@@ -295,17 +297,16 @@ pub(crate) fn rest(signals: u32, milliseconds: u32) {
         u64::from(milliseconds / 1000),
         u64::from(milliseconds % 1000) * 1_000_000,
     ];
-    let mut watched = [Watched::readable(signals)];
-    let words = [
-        address_mut(&mut watched),
-        watched.len(),
-        address(&time),
-        0,
-        MASK_BYTES,
-        0,
-    ];
-    // SAFETY: the kernel reads one time, seconds and nanoseconds, and reads and writes one record.
-    let _slept = unsafe { call(number::PPOLL, words) };
+    let _slept = ppoll(&mut [Watched::readable(signals)], Some(time));
+}
+
+/// Sleeps no longer than some time, in seconds and nanoseconds.
+fn ppoll(watched: &mut [Watched], time: Option<[u64; 2]>) -> Result<(), Errno> {
+    let time = time.as_ref().map_or(0, address);
+    let words = [address_mut(watched), watched.len(), time, 0, MASK_BYTES, 0];
+    // SAFETY: the kernel reads and writes as many records as there are, and reads one time, if one is
+    // given; no mask is.
+    unsafe { call(number::PPOLL, words) }.map(|_count| ())
 }
 
 /// How a process ended, as `wait4` packs it.

@@ -22,6 +22,10 @@ pub(crate) struct Life {
 /// How long a supervisor may take to go, in milliseconds, without being looked after.
 const MOMENT: u32 = 50;
 
+/// How many of a kind are attended to, ends and signals say, before anything else is looked at. Processes that
+/// do nothing but fork and end can leave more than anybody reaps, for ever.
+const AT_ONCE: u32 = 64;
+
 /// The status of a first process that could not do its work; a pipe says why.
 pub(crate) const FAILED: u8 = 125;
 
@@ -187,16 +191,24 @@ fn watch(command: Option<Child>, signals: u32, orders: &Orders) -> Option<Word> 
         // Whoever there was went before, or with the command: no signal would ever tell.
         return None;
     }
+    let mut busy = false;
     loop {
         let mut watched = [
             Watched::closing(orders.end),
             Watched::readable(signals),
             Watched::readable(command.map_or(signals, |command| command.pidfd)),
         ];
-        if calls::poll(&mut watched).is_err() {
+        let polled = if busy {
+            // Of what was left for now, no further signal may tell.
+            calls::poll_at_once(&mut watched)
+        } else {
+            calls::poll(&mut watched)
+        };
+        if polled.is_err() {
             continue;
         }
-        while let Some(arrived) = calls::next_signal(signals) {
+        // The rest of these stays readable.
+        for arrived in (0..AT_ONCE).map_while(|_| calls::next_signal(signals)) {
             // A terminal's keys reach the command by themselves: it is in the foreground.
             let Some(command) = command else { continue };
             if orders.terminal.is_some() && arrived.signal == calls::SIGCONT {
@@ -207,26 +219,32 @@ fn watch(command: Option<Child>, signals: u32, orders: &Orders) -> Option<Word> 
                 calls::signal_child(command.pidfd, arrived.signal);
             }
         }
-        match reap(command) {
+        busy = match reap(command) {
             Reaped::Command(ended) => return Some(ended),
             Reaped::Everyone if command.is_none() => return None,
-            Reaped::Everyone | Reaped::Some => {}
-        }
-        while let Some(command) = command
-            && let Some(turn) = calls::turn(command.pidfd)
-        {
-            say(
-                orders,
-                match turn {
-                    Turn::Continued => Word::Continued,
-                    Turn::Stopped(signal) => Word::Stopped(low(signal)),
-                },
-            );
+            Reaped::Everyone | Reaped::Some => false,
+            Reaped::Many => true,
+        };
+        if let Some(command) = command {
+            busy |= tell_turns(command, orders);
         }
         if watched[0].is_broken() {
             return None;
         }
     }
+}
+
+/// Says how often the command was stopped and continued; whether it may have been once more.
+fn tell_turns(command: Child, orders: &Orders) -> bool {
+    for _ in 0..AT_ONCE {
+        let word = match calls::turn(command.pidfd) {
+            None => return false,
+            Some(Turn::Continued) => Word::Continued,
+            Some(Turn::Stopped(signal)) => Word::Stopped(low(signal)),
+        };
+        say(orders, word);
+    }
+    true
 }
 
 /// Who was found to have ended.
@@ -235,29 +253,26 @@ enum Reaped {
     Command(Word),
     /// No child is left.
     Everyone,
+    /// As many as are reaped at once; there may be more.
+    Many,
     /// Nobody, or somebody else.
     Some,
 }
 
-/// Reaps everything that has ended.
+/// Reaps what has ended, up to the command: with that the session ends, whoever else does.
 fn reap(command: Option<Child>) -> Reaped {
-    let mut found = Reaped::Some;
-    loop {
+    for _ in 0..AT_ONCE {
         match calls::reap(Patience::None) {
             Ok(Some((pid, status))) => {
                 if command.is_some_and(|command| command.pid == pid) {
-                    found = Reaped::Command(ended(status));
+                    return Reaped::Command(ended(status));
                 }
             }
-            Ok(None) => return found,
-            Err(_) => {
-                return match found {
-                    Reaped::Command(ended) => Reaped::Command(ended),
-                    Reaped::Everyone | Reaped::Some => Reaped::Everyone,
-                };
-            }
+            Ok(None) => return Reaped::Some,
+            Err(_) => return Reaped::Everyone,
         }
     }
+    Reaped::Many
 }
 
 /// Ends everything else in the pid namespace, so that whoever hears of the command's end knows
@@ -302,7 +317,7 @@ fn end_descendants() {
             return;
         }
         // Those that have ended meanwhile need no pass of their own.
-        while let Ok(Some(_)) = calls::reap(Patience::None) {}
+        reap(None);
     }
 }
 
