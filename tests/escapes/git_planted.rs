@@ -89,6 +89,9 @@ rm -rf .git/logs/refs; ln -s $PWD/links .git/logs/refs; ln -sf $victim .git/logs
 here=$PWD; cd .git/x; ln -s $victim relative
 mkdir gone; cd gone; rmdir ../gone; ln -s $victim ../removed; cd $here; ln -P b .git/hard; mv -T b .git/moved
 mv -T links .git/directory; ln -s $victim $away; mv $away .git/again
+mkdir -p .git/logs/closed/in c/in; ln -s $victim c/in/l
+cd .git/logs/closed/in; chmod 0 ..; ln -s $victim past; chmod 755 ..; cd $here
+cd c/in; chmod 0 ..; mv -T l $here/.git/out; chmod 755 ..; cd $here
 ln -s $victim .git/worktrees; ln -sf $victim nested/.git/COMMIT_EDITMSG; true";
 
 const LATER: &str = "git commit --allow-empty -m x; git fetch . HEAD";

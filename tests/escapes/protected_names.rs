@@ -13,7 +13,7 @@ use ringfence_testkit::{
     Done, Hands, Setup, World, binaries, denied, for_each_user, not_run, op, say, wait_until,
 };
 
-use super::git_metadata::inside;
+use super::git_metadata::{host, inside};
 
 pub(super) const PYTHON: &str = "/usr/bin/python3";
 
@@ -242,6 +242,44 @@ fn no_spelling_of_a_path_leads_to_a_protected_name() {
     });
 }
 
+/// Makes a name, an ancestor of which nobody may search at that moment: who stands below needs no leave.
+const PAST_WHAT_IS_CLOSED: &str = r#"
+import os
+os.makedirs(".github", exist_ok=True); os.chdir(".github"); above = os.open("..", os.O_RDONLY)
+os.fchmod(above, 0)
+try: os.mkdir("workflows"); print("made")
+except OSError as error: print(error.errno)
+finally: os.fchmod(above, 0o755)
+"#;
+
+/// The supervisor may look at that moment, too, and end the session; the name is not made in either case.
+#[test]
+fn a_closed_directory_is_no_way_past_the_guard() {
+    const TIMES: usize = 8;
+    for_each_user(binaries!(), |world| {
+        if !Path::new(PYTHON).try_exists().unwrap() {
+            return not_run("python3, for calls that no shell makes");
+        }
+        let file = world.outside("closed.py");
+        fs::write(&file, PAST_WHAT_IS_CLOSED).unwrap();
+        world.own();
+        let command = [PYTHON.as_ref(), file.as_os_str()];
+        let control = format!("{PYTHON} {}", file.display());
+        let control = host(world, &world.project(""), &control);
+        assert_eq!(control.line(), "made", "the control");
+        fs::remove_dir_all(world.project(".github")).unwrap();
+        let mut told = 0;
+        for _ in 0..TIMES {
+            let done = world.run(&world.setup(), command);
+            told += usize::from(done.lines == ["30"]);
+            let left = fs::read_dir(world.project(".github"));
+            let left: Vec<_> = left.into_iter().flatten().collect();
+            assert!(left.is_empty(), "{left:?}: {}", done.stderr);
+        }
+        println!("refused in {told} of {TIMES} sessions, and ended in the others");
+    });
+}
+
 /// What is ordinary stays ordinary: other names, the same names elsewhere, and names that were
 /// allowed one by one.
 #[test]
@@ -420,7 +458,7 @@ fn a_link_that_leads_to_nothing_is_no_way_to_a_name() {
                 std::os::unix::fs::symlink(to, &link).unwrap();
                 world.own();
                 // The control: on the host it is one.
-                super::git_metadata::host(world, &world.project(""), make);
+                host(world, &world.project(""), make);
                 assert!(link.try_exists().unwrap(), "{name}");
                 fs::remove_dir_all(world.project("elsewhere")).unwrap();
 

@@ -68,8 +68,8 @@ pub(super) fn socket_path(
 /// What a caller means by a path.
 #[derive(Debug)]
 pub(super) enum Means {
-    /// This place, as the session names it.
-    At(PathBuf),
+    /// This place, as the session names it, and how the path gets there.
+    At(PathBuf, Start),
     /// What one of the caller's descriptors, or its own link, leads to: it is there. By the link of
     /// `/proc` that leads to it for us.
     There(String),
@@ -78,6 +78,16 @@ pub(super) enum Means {
     From(String),
     /// It cannot be told.
     Unknown,
+}
+
+/// Where a path starts.
+#[derive(Debug)]
+pub(super) enum Start {
+    /// At the root: whoever may not search a directory on the way is stopped there.
+    Root,
+    /// Where one of the caller's descriptors leads, by the link of `/proc`. The caller is there already, and
+    /// needs no leave to search what lies above.
+    There(String),
 }
 
 /// What a caller means by a path that starts in one of its directories.
@@ -100,7 +110,9 @@ pub(super) fn meant(thread: Pid, directory: i32, path: &[u8]) -> Means {
         let mut parts = rest.iter();
         let link = match parts.next().and_then(OsStr::to_str) {
             Some("cwd") => format!("/proc/{number}/cwd"),
-            Some("root") => return Means::At(Path::new("/").join(parts.as_path())),
+            Some("root") => {
+                return Means::At(Path::new("/").join(parts.as_path()), Start::Root);
+            }
             Some("fd") => match descriptor(parts.next()) {
                 Some(descriptor) => format!("/proc/{number}/fd/{descriptor}"),
                 None => return Means::Unknown,
@@ -120,7 +132,7 @@ pub(super) fn meant(thread: Pid, directory: i32, path: &[u8]) -> Means {
             };
         }
     }
-    Means::At(path.to_owned())
+    Means::At(path.to_owned(), Start::Root)
 }
 
 fn descriptor(part: Option<&OsStr>) -> Option<u32> {
@@ -134,7 +146,7 @@ fn below(link: String, path: &Path) -> Means {
     }
     match path_of(&link) {
         Some(base) if base.as_os_str().len() + path.as_os_str().len() + 1 < LONGEST_PATH => {
-            Means::At(base.join(path))
+            Means::At(base.join(path), Start::There(link))
         }
         _ => Means::From(link),
     }

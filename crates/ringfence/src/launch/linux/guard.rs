@@ -20,8 +20,8 @@ use ringfence_sys::{Errno, Pid};
 use rustix::fs::{Mode, ioctl_getflags, readlinkat};
 
 use super::caller::{
-    AT_FDCWD, Means, last_part, low_half, meant, parent_part, path_of, read_path, socket_path,
-    stays_below,
+    AT_FDCWD, Means, Start, last_part, low_half, meant, parent_part, path_of, read_path,
+    socket_path, stays_below,
 };
 use super::names::{AtStart, Name};
 use super::through::LetThrough;
@@ -242,24 +242,35 @@ impl Guard {
         if makes != Makes::File && !suspect {
             return None;
         }
-        let as_written = || PathBuf::from(OsStr::from_bytes(path));
-        match meant(thread, directory, path) {
-            Means::At(path) if makes == Makes::File => self.judge_file(thread, path),
-            Means::At(path) => self.judge_name(&path, makes),
-            Means::There(_) => None,
-            Means::From(base) if !suspect && stays_below(&base, path) => None,
-            Means::From(_) | Means::Unknown => Some(as_written()),
-        }
+        let base = match meant(thread, directory, path) {
+            Means::At(at, start) => {
+                let judged = match makes {
+                    Makes::File => self.judge_file(thread, at),
+                    _ => self.judge_name(&at, makes),
+                };
+                match (judged, start) {
+                    (Ok(made), _) => return made,
+                    // The call will be told the same.
+                    (Err(Closed), Start::Root) => return None,
+                    (Err(Closed), Start::There(base)) => Some(base),
+                }
+            }
+            Means::There(_) => return None,
+            Means::From(base) => Some(base),
+            Means::Unknown => None,
+        };
+        let harmless = base.is_some_and(|base| !suspect && stays_below(&base, path));
+        (!harmless).then(|| PathBuf::from(OsStr::from_bytes(path)))
     }
 
     /// Follows a link in the last place, as opening would.
-    fn judge_file(&self, thread: Pid, mut path: PathBuf) -> Option<PathBuf> {
+    fn judge_file(&self, thread: Pid, mut path: PathBuf) -> Result<Option<PathBuf>, Closed> {
         for _ in 0..MOST_LINKS {
             path = match meant(thread, AT_FDCWD, path.as_os_str().as_bytes()) {
-                Means::At(path) => path,
+                Means::At(path, _) => path,
                 // A pipe, say: it is there, so it is not made.
-                Means::There(_) => return None,
-                Means::From(_) | Means::Unknown => return Some(path),
+                Means::There(_) => return Ok(None),
+                Means::From(_) | Means::Unknown => return Ok(Some(path)),
             };
             let flags = OpenFlags::PATH | OpenFlags::NOFOLLOW;
             let found = match self.open(&path, flags) {
@@ -267,40 +278,41 @@ impl Guard {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {
                     return self.judge_name(&path, Makes::File);
                 }
-                Err(_) => return Some(path),
+                Err(_) => return Ok(Some(path)),
             };
             let kind = files::identify(&found).map(|identity| identity.kind);
             if kind != Ok(files::Kind::Symlink) {
                 // It is there, so it is not made.
-                return None;
+                return Ok(None);
             }
             let Ok(target) = readlinkat(&found, c"", Vec::new()) else {
-                return Some(path);
+                return Ok(Some(path));
             };
             let target = Path::new(OsStr::from_bytes(target.to_bytes()));
             path = path.parent().unwrap_or_else(|| Path::new("/")).join(target);
         }
-        None
+        Ok(None)
     }
 
-    fn judge_name(&self, path: &Path, makes: Makes) -> Option<PathBuf> {
+    fn judge_name(&self, path: &Path, makes: Makes) -> Result<Option<PathBuf>, Closed> {
         let last = last_part(path.as_os_str().as_bytes());
         let parent = parent_part(path.as_os_str().as_bytes());
         let parent = Path::new(OsStr::from_bytes(parent));
         let directory = match self.open(parent, OpenFlags::PATH | OpenFlags::DIRECTORY) {
-            Ok(_) if !self.is_suspect(last) => return None,
+            Ok(_) if !self.is_suspect(last) => return Ok(None),
             Ok(directory) => directory,
             // A process sees another `/proc` than we do: who knows where it leads from there, or
             // whether a link is the last thing on the way.
-            Err(_) if self.enters_proc(parent) => return Some(path.to_owned()),
+            Err(_) if self.enters_proc(parent) => return Ok(Some(path.to_owned())),
             // The call will be told the same.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return None,
-            Err(_) => return Some(path.to_owned()),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::ACCESS) => return Err(Closed),
+            Err(_) => return Ok(Some(path.to_owned())),
         };
         let Some(real) = path_of(&format!("/proc/self/fd/{}", directory.as_raw_fd())) else {
-            return Some(path.to_owned());
+            return Ok(Some(path.to_owned()));
         };
-        self.protected(&real, last, makes, || folds_case(&directory))
+        Ok(self.protected(&real, last, makes, || folds_case(&directory)))
     }
 
     /// The protected name that something of this name in a directory would be, or stand above.
@@ -385,6 +397,10 @@ impl Guard {
         settled.unwrap_or(Err(Errno::AGAIN))
     }
 }
+
+/// A directory on the way cannot be searched, by us from the root at least.
+#[derive(Debug)]
+struct Closed;
 
 /// How often a look is repeated that somebody else disturbed.
 const MOST_TRIES: usize = 64;

@@ -20,7 +20,9 @@ use ringfence_sys::notify::Notification;
 use ringfence_sys::{Errno, Pid};
 use rustix::fs::FileType;
 
-use super::caller::{AT_FDCWD, Means, last_part, low_half, meant, parent_part, path_of, read_path};
+use super::caller::{
+    AT_FDCWD, Means, Start, last_part, low_half, meant, parent_part, path_of, read_path,
+};
 use super::guard::{Guard, RENAME_EXCHANGE};
 
 /// The git directories in which nobody inside makes a link.
@@ -94,7 +96,7 @@ impl Guard {
             // A descriptor alone, without a path, may be one of a link.
             let harmless = read(source)?.is_some_and(|(directory, path)| {
                 match meant(thread, directory, &path) {
-                    Means::At(path) => self.is_harmless(&path),
+                    Means::At(path, start) => self.is_harmless(&path, &start),
                     Means::There(link) => is_file(&link),
                     Means::From(_) | Means::Unknown => false,
                 }
@@ -111,8 +113,8 @@ impl Guard {
 
     /// A name in a git directory, if it is one, as the session sees it.
     fn name_in_git(&self, thread: Pid, directory: i32, path: &[u8]) -> Option<PathBuf> {
-        let path = match meant(thread, directory, path) {
-            Means::At(path) => path,
+        let (path, start) = match meant(thread, directory, path) {
+            Means::At(path, start) => (path, start),
             // It is there, so it is not made.
             Means::There(_) => return None,
             // It cannot be told where this leads.
@@ -124,8 +126,7 @@ impl Guard {
             Ok(opened) => opened,
             // As with every other name: see [`Guard`].
             Err(_) if self.enters_proc(parent) => return Some(path),
-            // The call will be told the same.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return None,
+            Err(errno) if is_answer(errno, &start) => return None,
             Err(_) => return Some(path),
         };
         let Some(real) = path_of(&format!("/proc/self/fd/{}", opened.as_raw_fd())) else {
@@ -142,11 +143,11 @@ impl Guard {
     }
 
     /// Whether what stands at a path brings no link along: a file, or a directory of git's own.
-    fn is_harmless(&self, path: &Path) -> bool {
+    fn is_harmless(&self, path: &Path, start: &Start) -> bool {
         let found = match self.open(path, OpenFlags::PATH | OpenFlags::NOFOLLOW) {
             Ok(found) => found,
             // Nothing gets a name, or something that has none yet, which is a file.
-            Err(error) => return matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS),
+            Err(errno) => return is_answer(errno, start),
         };
         match files::identify(&found).map(|identity| identity.kind) {
             Ok(files::Kind::Directory) => {
@@ -156,6 +157,16 @@ impl Guard {
             Ok(files::Kind::Symlink) | Err(_) => false,
             Ok(_) => true,
         }
+    }
+}
+
+/// Whether a call will be told the same as we were, who went from the root. Whoever starts elsewhere may be
+/// past the directory that is closed to us.
+fn is_answer(errno: Errno, start: &Start) -> bool {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR => true,
+        Errno::ACCESS => matches!(start, Start::Root),
+        _ => false,
     }
 }
 
