@@ -71,7 +71,7 @@ fn hidden_shows_names_and_nothing_else() {
         host(
             world,
             &world.project(""),
-            "git status --porcelain | grep -q a",
+            "[[ $(git status --porcelain) == *a* ]]",
         );
     });
 }

@@ -311,7 +311,7 @@ impl Loaded {
     pub fn resolve(&self, place: &Place, lookout: &Lookout) -> Result<Policy, Vec<Mistake<'_>>> {
         let (search, reach) = self.searched(place)?;
         let resolved = git::find_then(&search, reach, lookout, |repositories| {
-            self.made_of(repositories, place, lookout)
+            self.made_of(repositories, &search, place, lookout)
         });
         resolved.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?
     }
@@ -331,7 +331,7 @@ impl Loaded {
         let presumed = git::presume(&search, reach, lookout);
         let (repositories, walking) =
             presumed.map_err(|error| vec![Mistake::Elsewhere(unsearchable(&error))])?;
-        match self.made_of(repositories, place, lookout) {
+        match self.made_of(repositories, &search, place, lookout) {
             Ok(policy) => Ok((policy, walking)),
             // It may be a mistake only with what is not there any more.
             Err(_) if walking.is_some() => {
@@ -356,10 +356,13 @@ impl Loaded {
 
     fn made_of(
         &self,
-        repositories: Vec<Repository>,
+        mut repositories: Vec<Repository>,
+        search: &Search,
         place: &Place,
         lookout: &Lookout,
     ) -> Result<Policy, Vec<Mistake<'_>>> {
+        let granted = git::granted(&self.settings, place.kind, search, lookout);
+        repositories.extend(granted);
         let place = Place {
             repositories,
             ..place.clone()

@@ -1,4 +1,4 @@
-//! Repositories in a large project.
+//! Repositories in a large project, and beside it.
 
 use std::time::Duration;
 
@@ -52,5 +52,35 @@ fn a_repository_made_since_the_last_run_is_hidden_in_the_next() {
         for level in ["hidden", "read", "write"] {
             stage.done(&["run", "--git", level, "--", "true"]);
         }
+    });
+}
+
+/// Whoever gives a repository for writing means its files, not what git or an editor runs there.
+#[test]
+fn a_repository_that_is_given_keeps_its_hooks() {
+    for_each_user(|stage| {
+        for file in [".git/HEAD", ".git/hooks/pre-commit", "file"] {
+            stage.world.write(format!("home/beside/{file}"), "x\n");
+        }
+        let beside = stage.world.home().join("beside");
+        for path in ["", ".git", ".git/hooks", ".git/hooks/pre-commit", "file"] {
+            stage.give(&beside.join(path));
+        }
+        let write = |name: &str| format!("echo y >> {}/{name}", beside.display());
+        let given = |name: &str| {
+            let command = write(name);
+            let arguments = ["--write", "../beside", "--", "sh", "-c", &command];
+            stage.run(&[&["run"], &arguments[..]].concat())
+        };
+        for name in [".git/hooks/pre-commit", ".git/hooks/new", ".envrc"] {
+            let control = stage.other("sh", &["-c", &write(name)]).status().unwrap();
+            assert!(control.success(), "{name}");
+            let before = std::fs::read(beside.join(name)).unwrap();
+            assert_ne!(given(name).code, Some(0), "{name}");
+            assert_eq!(std::fs::read(beside.join(name)).unwrap(), before, "{name}");
+        }
+        let ran = given("file");
+        assert_eq!(ran.code, Some(0), "{}", ran.errors);
+        assert_eq!(std::fs::read(beside.join("file")).unwrap(), b"x\ny\n");
     });
 }

@@ -22,8 +22,19 @@ pub struct Repository {
     /// Git directories that belong to it and may be followed: where a pointer leads, what several
     /// working trees share. For a directory, the directory itself.
     pub git_dirs: Vec<GitDir>,
-    /// Files and directories in the project that its configuration makes git run or obey.
+    /// Files and directories in the project that its configuration makes git run or obey; in the
+    /// directory that was given, if it lies in one.
     pub obeyed: Vec<AbsPath>,
+}
+
+impl Repository {
+    /// The directory that it is the repository of; itself where it is bare.
+    pub fn working_tree(&self) -> AbsPath {
+        match self.shape {
+            Shape::Bare => self.entry.clone(),
+            Shape::Directory | Shape::Pointer => self.entry.parent().unwrap_or_else(AbsPath::root),
+        }
+    }
 }
 
 /// A directory in which git keeps its files.
@@ -67,6 +78,8 @@ pub enum Position {
     Above,
     /// Above the project's own repository.
     Beyond,
+    /// Elsewhere, in a directory that somebody gave for writing.
+    Granted,
     /// Named by a variable such as `GIT_DIR`.
     Named,
     /// At the project's root.

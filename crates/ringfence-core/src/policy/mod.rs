@@ -18,7 +18,9 @@ pub use environment::{
 pub use files::{Access, Content, FileRule, FileRules, FileVerdict, Found};
 pub use narrow::Ignored;
 pub use network::{HostVerdict, Network, Reachable, SocketGrant};
-pub use resolve::{Complaint, Look, Place, Seen, git_level, name_of_absent, network_mode, resolve};
+pub use resolve::{
+    Complaint, Look, Place, Seen, git_level, name_of_absent, network_mode, resolve, written_paths,
+};
 
 use std::sync::Arc;
 

@@ -20,6 +20,7 @@ use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::git::Repository;
 use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::{AbsPath, PathError};
+use crate::permission::Permission;
 use crate::settings::{
     ApplyTo, GitLevel, Key, Keys, Kind, List, NetworkMode, OnGap, Os, Preset, ProjectTrust,
     SettingPath, Settings, Tmp,
@@ -389,3 +390,21 @@ fn name_beside(
     }
     lexical
 }
+/// The paths that settings give for writing, so that whoever gathers facts can look at what they are.
+pub fn written_paths(settings: &Settings, kind: Kind) -> Vec<PathBuf> {
+    let given = entries(settings, |keys| {
+        &keys.terminal.sandbox.additional_read_write_paths
+    });
+    let mut paths: Vec<PathBuf> = given.into_iter().map(|path| path.value.0).collect();
+    if kind == Kind::Tool {
+        let given = entries(settings, |keys| &keys.agent.sandbox_permissions.write_paths);
+        paths.extend(given.into_iter().map(|path| path.value.0));
+    }
+    for grant in settings.grants() {
+        if let Permission::Write(path) = &grant.value {
+            paths.push(path.as_path().to_owned());
+        }
+    }
+    paths
+}
+

@@ -196,11 +196,13 @@ mod linux {
         let mut search = Search::new(place.project.clone());
         search.home.clone_from(&place.home);
         let reach = Reach::of(git_level(&settings, place.kind));
+        let mut repositories = git::find(&search, reach, &lookout).unwrap_or_else(|error| {
+            eprintln!("confine: {error}");
+            std::process::exit(125);
+        });
+        repositories.extend(git::granted(&settings, place.kind, &search, &lookout));
         let place = Place {
-            repositories: git::find(&search, reach, &lookout).unwrap_or_else(|error| {
-                eprintln!("confine: {error}");
-                std::process::exit(125);
-            }),
+            repositories,
             ..place
         };
         match resolve(

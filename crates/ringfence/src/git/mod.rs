@@ -11,6 +11,7 @@
 
 mod asking;
 mod cache;
+mod granted;
 mod inner;
 mod quiet;
 pub(crate) mod reading;
@@ -29,6 +30,7 @@ use ringfence_core::policy::{Found, Seen};
 use ringfence_core::settings::GitLevel;
 
 use crate::lookout::Lookout;
+pub use granted::granted;
 use inner::{MOST_INNER, is_git_directory, modules, names_in};
 use quiet::Quiet;
 use scan::{Place, What};

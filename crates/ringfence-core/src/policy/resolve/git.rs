@@ -8,12 +8,13 @@ use std::path::Path;
 use super::{Builder, OnAbsent, Seen, lists};
 use crate::git::{GitDir, Position, Repository, Role, Shape};
 use crate::origin::{BuiltIn, Origin};
+use crate::path::AbsPath;
 use crate::policy::{Access, Found};
 use crate::settings::GitLevel;
 
 impl Builder<'_> {
     pub(super) fn git_paths(&mut self, level: GitLevel) {
-        self.own_repository(level);
+        self.own_repository(&self.place.project.clone(), level);
         let repositories = &self.place.repositories;
         self.settled.expect(repositories.len());
         for repository in repositories {
@@ -27,6 +28,7 @@ impl Builder<'_> {
                         self.repository(repository, level);
                     }
                 }
+                Position::Granted => self.granted_repository(repository, level),
                 // Everything in the project may be written anyway.
                 Position::Within => {
                     if level != GitLevel::Full {
@@ -40,10 +42,10 @@ impl Builder<'_> {
         }
     }
 
-    /// The name at the project's root, whatever stands there and whoever has looked into it.
-    fn own_repository(&mut self, level: GitLevel) {
-        let project = self.place.project.clone();
-        let directory = project.below(".git");
+    /// The name at the root of the project or of a directory that was given, whatever stands there and
+    /// whoever has looked into it.
+    fn own_repository(&mut self, tree: &AbsPath, level: GitLevel) {
+        let directory = tree.below(".git");
         let is_directory = matches!(
             (self.look)(directory.as_path()),
             Seen::At(_, Found::Directory)
@@ -56,10 +58,25 @@ impl Builder<'_> {
             GitLevel::Write => Access::Execute,
             GitLevel::Full => Access::Write,
         };
-        self.name(&project, Path::new(".git"), access, git());
+        self.name(tree, Path::new(".git"), access, git());
         if level == GitLevel::Write && is_directory {
             for knob in lists::GIT_KNOBS {
                 self.name(&directory, Path::new(knob), Access::Execute, git());
+            }
+        }
+    }
+
+    /// A repository in a directory that somebody gave for writing. They mean its files: how much of its git
+    /// metadata may be used is said by the level, as in the project.
+    fn granted_repository(&mut self, repository: &Repository, level: GitLevel) {
+        if repository.shape != Shape::Bare {
+            self.own_repository(&repository.working_tree(), level);
+            return self.repository(repository, level);
+        }
+        // Given itself, so it may be written; but never what git would run or obey.
+        for directory in &repository.git_dirs {
+            if level != GitLevel::Full {
+                self.knobs(directory);
             }
         }
     }
@@ -76,7 +93,8 @@ impl Builder<'_> {
             self.rule(repository.entry.as_path(), access, git(), OnAbsent::Skip);
         }
         for directory in &repository.git_dirs {
-            let own = repository.position == Position::Own && directory.path == repository.entry;
+            let at_root = matches!(repository.position, Position::Granted | Position::Own);
+            let own = at_root && directory.path == repository.entry;
             if !own {
                 self.git_dir(directory, level);
             }
@@ -84,27 +102,28 @@ impl Builder<'_> {
     }
 
     fn git_dir(&mut self, directory: &GitDir, level: GitLevel) {
-        let knobs = match directory.role {
-            Role::Main | Role::Module => lists::GIT_KNOBS,
-            Role::Worktree => lists::WORKTREE_KNOBS,
-        };
         let access = match level {
             GitLevel::Hidden => Access::None,
             GitLevel::Read => Access::Read,
             // A link in a writable directory could be replaced, so nothing of it may be written.
-            GitLevel::Write if self.has_link(directory, knobs) => Access::Execute,
+            GitLevel::Write if self.has_link(directory) => Access::Execute,
             GitLevel::Write | GitLevel::Full => Access::Write,
         };
         self.rule(directory.path.as_path(), access, git(), OnAbsent::Skip);
         if level == GitLevel::Write && access == Access::Write {
-            for knob in knobs {
-                self.name(&directory.path, Path::new(knob), Access::Execute, git());
-            }
+            self.knobs(directory);
         }
     }
 
-    fn has_link(&mut self, directory: &GitDir, knobs: &[&str]) -> bool {
-        knobs.iter().any(|knob| {
+    /// What git would run or obey stays as it is.
+    fn knobs(&mut self, directory: &GitDir) {
+        for knob in knobs_of(directory) {
+            self.name(&directory.path, Path::new(knob), Access::Execute, git());
+        }
+    }
+
+    fn has_link(&mut self, directory: &GitDir) -> bool {
+        knobs_of(directory).iter().any(|knob| {
             let path = directory.path.below(knob);
             match (self.look)(path.as_path()) {
                 Seen::At(target, _) => target != path,
@@ -114,18 +133,29 @@ impl Builder<'_> {
         })
     }
 
-    /// What the configuration of a repository names, as far as it lies in the project.
+    /// What the configuration of a repository names, as far as it lies in the project or the directory that
+    /// was given.
     fn obeyed(&mut self, repository: &Repository) {
-        let project = &self.place.project;
+        let tree = match repository.position {
+            Position::Granted => repository.working_tree(),
+            _ => self.place.project.clone(),
+        };
         for path in &repository.obeyed {
-            let relative = path.as_path().strip_prefix(project.as_path());
+            let relative = path.as_path().strip_prefix(tree.as_path());
             if let Ok(name) = relative.map(Path::to_owned)
                 && !name.as_os_str().is_empty()
                 && !name.starts_with(".git")
             {
-                self.name(project, &name, Access::Execute, git());
+                self.name(&tree, &name, Access::Execute, git());
             }
         }
+    }
+}
+
+fn knobs_of(directory: &GitDir) -> &'static [&'static str] {
+    match directory.role {
+        Role::Main | Role::Module => lists::GIT_KNOBS,
+        Role::Worktree => lists::WORKTREE_KNOBS,
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::{Builder, OnAbsent, Paths, Seen, lists};
-use crate::origin::{BuiltIn, Layer, Origin};
+use crate::git::{Position, Shape};
+use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::AbsPath;
 use crate::policy::lists::{SystemLists, Toolchain};
 use crate::policy::{Access, Found};
-use crate::settings::{GitLevel, Kind, Os, Preset, Tmp};
+use crate::settings::{GitLevel, Kind, List, Os, Preset, ProjectName, Tmp};
 
 impl Builder<'_> {
     pub(super) fn system_paths(&mut self) {
@@ -146,40 +147,56 @@ impl Builder<'_> {
         let project = self.place.project.clone();
         let origin = Origin::BuiltIn(BuiltIn::Project);
         self.rule(project.as_path(), Access::Write, origin, OnAbsent::Complain);
-        let allowed = self.entries(|keys| &keys.protect.allow);
+        let allowed = self.allowed_names();
+        self.protected_names(&project, &allowed);
+        // Whoever gives a working tree for writing means its files, and what runs there later runs outside.
+        let repositories = &self.place.repositories;
+        let granted = repositories.iter().filter(|repository| {
+            repository.position == Position::Granted && repository.shape != Shape::Bare
+        });
+        for repository in granted {
+            self.protected_names(&repository.working_tree(), &allowed);
+        }
+        self.git_paths(git);
+    }
+
+    /// The names that somebody allows to be written, without those that cannot be meant.
+    fn allowed_names(&mut self) -> List<ProjectName> {
+        let mut allowed = self.entries(|keys| &keys.protect.allow);
+        allowed.retain(|name| {
+            let shown = crate::text::printable_path(&name.value.0);
+            let (message, help) = if name.value.0.starts_with(".git") {
+                let help = "use the key `git`, which says how much of it may be used".to_owned();
+                ("git metadata cannot be allowed here".to_owned(), help)
+            } else if let Some(meant) = slip(&shown)
+                && name.origin.layer() == Layer::Flag
+            {
+                // Let through, it would be a refusal that nobody understands later.
+                let message = format!("`{shown}` is not a protected name");
+                (message, format!("did you mean `{meant}`?"))
+            } else {
+                return true;
+            };
+            self.complain(name.origin.clone(), message, Some(help));
+            false
+        });
+        allowed
+    }
+
+    /// Names in a tree that may be written, which may not.
+    fn protected_names(&mut self, tree: &AbsPath, allowed: &[Located<ProjectName>]) {
         for (name, _) in lists::PROTECTED {
             if !allowed.iter().any(|allow| allow.value.0 == Path::new(name)) {
                 let origin = Origin::BuiltIn(BuiltIn::Protected);
-                self.name(&project, Path::new(name), Access::Execute, origin);
+                self.name(tree, Path::new(name), Access::Execute, origin);
             }
         }
-        let added = self.entries(|keys| &keys.protect.add);
-        for name in &added {
-            self.name(
-                &project,
-                &name.value.0,
-                Access::Execute,
-                name.origin.clone(),
-            );
+        for name in self.entries(|keys| &keys.protect.add) {
+            self.name(tree, &name.value.0, Access::Execute, name.origin);
         }
         for name in allowed {
-            if name.value.0.starts_with(".git") {
-                let message = "git metadata cannot be allowed here".to_owned();
-                let help = "use the key `git`, which says how much of it may be used".to_owned();
-                self.complain(name.origin, message, Some(help));
-                continue;
-            }
-            let shown = crate::text::printable_path(&name.value.0);
-            if let Some(meant) = slip(&shown).filter(|_| name.origin.layer() == Layer::Flag) {
-                // Let through, it would be a refusal that nobody understands later.
-                let message = format!("`{shown}` is not a protected name");
-                let help = format!("did you mean `{meant}`?");
-                self.complain(name.origin, message, Some(help));
-                continue;
-            }
-            self.name(&project, &name.value.0, Access::Write, name.origin);
+            self.name(tree, &name.value.0, Access::Write, name.origin.clone());
         }
-        self.git_paths(git);
     }
 
     /// A rule for a name in the project, whatever stands there.

@@ -1,0 +1,182 @@
+//! 31, 32, 36: a directory beside the project that was given for writing and is a repository. What
+//! git or an editor would run there later is as safe as in the project.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ringfence_core::plan::Step;
+use ringfence_testkit::{Case, Setup, World, binaries, case, denied, for_each_user, op};
+
+use super::git_metadata::{host, inside};
+
+/// A repository beside the project with hooks of its own, an editor's settings, a submodule and a linked working
+/// tree; and a bare one.
+fn repository(world: &World) -> PathBuf {
+    let tree = world.path("granted");
+    fs::create_dir_all(tree.join("src")).unwrap();
+    fs::write(tree.join("src/file"), "x").unwrap();
+    world.own();
+    let script = "git config --global user.email a@b.c; git config --global user.name n
+        git config --global protocol.file.allow always
+        git init -q ../part; git -C ../part commit -q --allow-empty -m one
+        git init -q .; git add .; git commit -qm one
+        git submodule --quiet add ../part part; git commit -qm part
+        git worktree add -q ../linked
+        mkdir .vscode githooks; echo '{}' > .vscode/tasks.json
+        git config core.hooksPath githooks
+        git init -q --bare ../store.git";
+    host(world, &tree, script);
+    tree
+}
+
+fn given(world: &World, level: &str, tree: &str) -> Setup {
+    let keys = format!(r#""git": "{level}""#);
+    let settings = world.settings(&keys, &[&world.path(tree)]);
+    world.setup().settings(settings)
+}
+
+/// What is refused in the tree itself at every level but `full`, and can be done where nothing holds it.
+fn planted(world: &World) -> Vec<Case> {
+    let at = |name: &str| world.path("granted").join(name);
+    let hook = at(".git/modules/part/hooks/post-checkout");
+    vec![
+        denied(op!["write", at(".vscode/tasks.json")], "EROFS"),
+        denied(op!["create", at(".envrc")], "EROFS"),
+        denied(op!["create", at("githooks/pre-commit")], "EROFS"),
+        denied(op!["create", hook], "EROFS"),
+    ]
+}
+
+/// Undoes a control.
+fn take_away(world: &World) {
+    for name in [
+        ".envrc",
+        "githooks/pre-commit",
+        ".git/modules/part/hooks/post-checkout",
+    ] {
+        let _ = fs::remove_file(world.path("granted").join(name));
+    }
+}
+
+#[test]
+fn what_runs_later_in_a_given_repository_stays() {
+    for_each_user(binaries!(), |world| {
+        let tree = repository(world);
+        let cases = planted(world);
+        world.control(&cases);
+        take_away(world);
+        let files = [case(op!["write", tree.join("src/file")], "ok", "ok")];
+        for level in ["read", "write"] {
+            let setup = given(world, level, "granted");
+            world.check_confined(&setup, &cases);
+            world.check_confined(&setup, &files);
+        }
+        let full = given(world, "full", "granted");
+        world.check_confined(&full, &cases[..2]);
+        let hook = op!["create", tree.join(".git/hooks/pre-push")];
+        world.check_confined(&full, &[case(hook, "ok", "ok")]);
+        // Each is held by one thing: the mounts, and the supervisor where there is nothing to mount over.
+        let setup = given(world, "write", "granted");
+        let without = |step| setup.clone().without(step);
+        world.mutation(&without(Step::Names), &cases[1..2]);
+        take_away(world);
+    });
+}
+
+#[test]
+fn git_levels_are_about_a_given_repository_too() {
+    for_each_user(binaries!(), |world| {
+        let tree = repository(world);
+        let commit = "cd ../granted && echo y > src/file && git commit -qam two && echo committed";
+        for level in ["hidden", "read"] {
+            let done = inside(world, &given(world, level, "granted"), commit);
+            assert_ne!(done.status, 0, "{level}: {}", done.text());
+        }
+        let setup = given(world, "write", "granted");
+        let done = inside(world, &setup, commit);
+        assert_eq!(done.text(), "committed", "{}", done.stderr);
+        let knobs = "cd ../granted
+            for f in .git/config .git/hooks/pre-commit .git/info/attributes; do
+                { echo x >> $f; } 2>/dev/null && echo \"wrote $f\"; done
+            mv .git moved 2>/dev/null && echo moved; git config core.pager x 2>/dev/null && echo set
+            ln -s /etc/passwd .git/COMMIT_EDITMSG2 2>/dev/null && echo linked; true";
+        let hook = "echo x > .git/hooks/pre-commit && rm .git/hooks/pre-commit";
+        host(world, &tree, hook);
+        let done = inside(world, &setup, knobs);
+        assert_eq!(done.text(), "", "{}", done.stderr);
+        let there = "test \"$(git log -1 --format=%s)\" = two && ! test -e .git/hooks/pre-commit";
+        host(world, &tree, there);
+        // Hidden is hidden: nothing of it is read.
+        let look = "cat ../granted/.git/HEAD ../granted/.git/config 2>/dev/null; true";
+        let done = inside(world, &given(world, "hidden", "granted"), look);
+        assert_eq!(done.text(), "", "{}", done.stderr);
+    });
+}
+
+/// Its git directory is elsewhere, and may be used because both know each other.
+#[test]
+fn a_given_working_tree_brings_its_git_directory() {
+    for_each_user(binaries!(), |world| {
+        let tree = repository(world);
+        let commit = "cd ../linked && git commit -q --allow-empty -m three && echo committed
+            for f in .git ../granted/.git/hooks/pre-commit ../granted/.git/config; do
+                { echo x >> $f; } 2>/dev/null && echo \"wrote $f\"; done; true";
+        let done = inside(world, &given(world, "write", "linked"), commit);
+        assert_eq!(done.text(), "committed", "{}", done.stderr);
+        let done = inside(world, &given(world, "read", "linked"), commit);
+        assert_eq!(done.text(), "", "{}", done.stderr);
+        host(
+            world,
+            &tree,
+            "test \"$(git log -1 --format=%s linked)\" = three",
+        );
+    });
+}
+
+#[test]
+fn a_given_bare_repository_takes_commits_and_no_hooks() {
+    for_each_user(binaries!(), |world| {
+        repository(world);
+        let at = |name: &str| world.path("store.git").join(name);
+        let cases = [
+            denied(op!["create", at("hooks/post-update")], "EROFS"),
+            denied(op!["write", at("config")], "EROFS"),
+        ];
+        world.control(&cases);
+        fs::remove_file(at("hooks/post-update")).unwrap();
+        host(
+            world,
+            &world.path(""),
+            "git init -q --bare again.git; cp again.git/config store.git/",
+        );
+        let setup = given(world, "write", "store.git");
+        world.check_confined(&setup, &cases);
+        let push = "git init -q x && cd x && git -c user.email=a@b.c -c user.name=n commit -q --allow-empty -m one \
+                    && git push -q ../../store.git HEAD:pushed && echo pushed";
+        let done = inside(world, &setup, push);
+        assert_eq!(done.text(), "pushed", "{}", done.stderr);
+        host(
+            world,
+            &world.path("store.git"),
+            "git rev-parse -q --verify pushed",
+        );
+    });
+}
+
+/// Whoever could replace the link would have git obey anything.
+#[test]
+fn a_link_in_the_place_of_a_given_repository_is_refused() {
+    for_each_user(binaries!(), |world| {
+        let tree = repository(world);
+        host(
+            world,
+            &tree,
+            "mv .git ../moved && ln -s ../moved .git && git status >/dev/null",
+        );
+        let done = inside(world, &given(world, "write", "granted"), "echo ran");
+        done.assert_status(125);
+        assert!(done.stderr.contains("a link leads to"), "{}", done.stderr);
+        let done = inside(world, &given(world, "full", "granted"), "echo ran");
+        assert_eq!(done.text(), "ran", "{}", done.stderr);
+    });
+}
