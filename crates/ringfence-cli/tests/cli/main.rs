@@ -63,6 +63,9 @@ mod signals;
 mod stage;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod track;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod trail;
 #[cfg(test)]
 mod world;

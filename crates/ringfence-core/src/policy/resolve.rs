@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use super::settled::Settled;
 use super::{Access, Alias, Found, Ignored, Note, Policy, Unsandboxed, lists};
 use crate::git::Repository;
-use crate::origin::{BuiltIn, Located, Origin};
+use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::{AbsPath, PathError};
 use crate::permission::Permission;
 use crate::settings::{
@@ -155,6 +155,11 @@ fn build(settings: &Settings, place: &Place, eyes: &dyn Look) -> Result<Policy, 
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
+    let switched_off = |note: &Note| matches!(note, Note::Disabled | Note::KindNotCovered(_));
+    // What a file switches off is said; what somebody chose is not.
+    if preset.value == Preset::Track && !notes.iter().any(switched_off) {
+        builder.idle_flags(&preset.origin);
+    }
     let git = git(settings, place.kind, preset.value);
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value);
@@ -219,18 +224,24 @@ fn entries<T: Clone>(settings: &Settings, key: impl Fn(&Keys) -> &Key<List<T>>) 
 }
 
 fn preset(settings: &Settings, kind: Kind, notes: &mut Vec<Note>) -> Located<Preset> {
+    let written = strongest(settings, |keys| &keys.preset);
+    // Who names a preset for this one command wants it, whatever a file switches off.
+    let flag = |origin: &Origin| origin.layer() == Layer::Flag;
+    let named = written.as_ref().is_some_and(|it| flag(&it.origin));
+    let outranked = |origin: &Origin| named && !flag(origin);
     let enabled = strongest(settings, |keys| &keys.terminal.sandbox.enabled);
-    if let Some(enabled) = enabled.filter(|enabled| !enabled.value) {
+    if let Some(enabled) = enabled.filter(|it| !it.value && !outranked(&it.origin)) {
         notes.push(Note::Disabled);
         return Located::new(Preset::Track, enabled.origin);
     }
     let apply_to: Option<Located<ApplyTo>> =
         strongest(settings, |keys| &keys.terminal.sandbox.apply_to);
-    if let Some(apply_to) = apply_to.filter(|apply_to| !apply_to.value.includes(kind)) {
+    if let Some(apply_to) = apply_to.filter(|it| !it.value.includes(kind) && !outranked(&it.origin))
+    {
         notes.push(Note::KindNotCovered(kind));
         return Located::new(Preset::Track, apply_to.origin);
     }
-    strongest(settings, |keys| &keys.preset).unwrap_or_else(|| {
+    written.unwrap_or_else(|| {
         let preset = kind.default_preset();
         Located::built_in(preset, BuiltIn::Preset(preset))
     })
@@ -297,6 +308,39 @@ impl Builder<'_> {
         entries(self.settings, key)
     }
 
+    /// Complains of flags that would restrict the command, where somebody chose that nothing does.
+    fn idle_flags(&mut self, track: &Origin) {
+        if track.layer() == Layer::Grant {
+            // The answer to a question, which said so.
+            return;
+        }
+        let hidden = self.entries(|keys| &keys.secrets.hide);
+        let hosts = self.entries(|keys| &keys.network.hosts);
+        let mode = self.word(|keys| &keys.network.mode);
+        let tmp = self.word(|keys| &keys.tmp);
+        let git = self.word(|keys| &keys.git);
+        let origins = hidden
+            .into_iter()
+            .map(|it| it.origin)
+            .chain(hosts.into_iter().map(|it| it.origin))
+            .chain(
+                mode.filter(|it| it.value != NetworkMode::All)
+                    .map(|it| it.origin),
+            )
+            .chain(tmp.filter(|it| it.value != Tmp::Host).map(|it| it.origin))
+            .chain(
+                git.filter(|it| it.value != GitLevel::Full)
+                    .map(|it| it.origin),
+            );
+        for origin in origins.filter(|origin| origin.layer() == Layer::Flag) {
+            self.complain(
+                origin,
+                format!("the preset track restricts nothing, so this would not hold ({track})"),
+                Some("leave it out, or choose another preset with `--preset`".to_owned()),
+            );
+        }
+    }
+
     fn complain(&mut self, origin: Origin, message: String, help: Option<String>) {
         self.complaints.push(Complaint {
             origin,
@@ -346,6 +390,24 @@ pub fn git_level(settings: &Settings, kind: Kind) -> GitLevel {
     level(settings).min(level(&settings.without_project()))
 }
 
+/// The paths that settings give for writing, so that whoever gathers facts can look at what they are.
+pub fn written_paths(settings: &Settings, kind: Kind) -> Vec<PathBuf> {
+    let given = entries(settings, |keys| {
+        &keys.terminal.sandbox.additional_read_write_paths
+    });
+    let mut paths: Vec<PathBuf> = given.into_iter().map(|path| path.value.0).collect();
+    if kind == Kind::Tool {
+        let given = entries(settings, |keys| &keys.agent.sandbox_permissions.write_paths);
+        paths.extend(given.into_iter().map(|path| path.value.0));
+    }
+    for grant in settings.grants() {
+        if let Permission::Write(path) = &grant.value {
+            paths.push(path.as_path().to_owned());
+        }
+    }
+    paths
+}
+
 /// Which hosts may be reached at all by what was written, before anything is granted.
 pub fn network_mode(settings: &Settings, kind: Kind) -> NetworkMode {
     let preset = preset(settings, kind, &mut Vec::new());
@@ -390,21 +452,3 @@ fn name_beside(
     }
     lexical
 }
-/// The paths that settings give for writing, so that whoever gathers facts can look at what they are.
-pub fn written_paths(settings: &Settings, kind: Kind) -> Vec<PathBuf> {
-    let given = entries(settings, |keys| {
-        &keys.terminal.sandbox.additional_read_write_paths
-    });
-    let mut paths: Vec<PathBuf> = given.into_iter().map(|path| path.value.0).collect();
-    if kind == Kind::Tool {
-        let given = entries(settings, |keys| &keys.agent.sandbox_permissions.write_paths);
-        paths.extend(given.into_iter().map(|path| path.value.0));
-    }
-    for grant in settings.grants() {
-        if let Permission::Write(path) = &grant.value {
-            paths.push(path.as_path().to_owned());
-        }
-    }
-    paths
-}
-
