@@ -1,8 +1,9 @@
 //! A policy's plan for this machine, made again when the machine says no.
 //!
-//! A launch first counts on what nearly every machine has. If the plan leaves a gap, or the kernel
-//! refuses an act, each thing is tried for itself, the plan is made from what was seen, and the
-//! caller may launch once more. Nothing is ever weakened on the way: the second plan is as open
+//! A launch first counts on what nearly every machine has. Where the kernel refuses an act, the usual
+//! reason is looked at first: no user namespaces. If the plan leaves a gap, or it was something else,
+//! each thing is tried for itself, the plan is made from what was seen, and the
+//! caller may launch once more. Nothing is ever weakened on the way: every plan is as open
 //! about its gaps as the first, and whoever launches it asks
 //! [`may_launch`](ringfence_core::plan::Plan::may_launch) again.
 
@@ -62,6 +63,20 @@ impl Planned {
         Self::thorough(policy, choice)
     }
 
+    /// Plans for this machine after it has refused to make a namespace, whoever asked for it.
+    pub fn after_refusal(policy: &Policy, choice: EngineChoice) -> Self {
+        Self::without_namespaces(policy, choice).unwrap_or_else(|| Self::new(policy, choice))
+    }
+
+    /// Plans for a machine that makes no user namespaces. `None` if this one does, if somebody insists on
+    /// them, or if the plan cannot be launched: whoever reads of a gap must read the true reason.
+    fn without_namespaces(policy: &Policy, choice: EngineChoice) -> Option<Self> {
+        let facts = probe::without_namespaces()?;
+        let plan = compile(policy, &facts, choice);
+        let seen = Seen::Quick(Box::new(facts));
+        (plan.engine() != Engine::Namespaces && plan.may_launch()).then_some(Self { plan, seen })
+    }
+
     fn thorough(policy: &Policy, choice: EngineChoice) -> Self {
         let findings = probe::thorough();
         let plan = compile(policy, &findings.facts, choice);
@@ -81,11 +96,15 @@ impl Planned {
         policy: &Policy,
         choice: EngineChoice,
     ) -> Option<Self> {
-        if !matches!(
-            (refusal, &self.seen),
-            (LaunchError::Act { .. }, Seen::Quick(_))
-        ) {
+        let (LaunchError::Act { .. }, Seen::Quick(facts)) = (refusal, &self.seen) else {
             return None;
+        };
+        // Once only: what is known to be missing is not tried again.
+        if facts.user_namespaces.works()
+            && self.plan.engine() == Engine::Namespaces
+            && let Some(again) = Self::without_namespaces(policy, choice)
+        {
+            return Some(again);
         }
         let again = Self::thorough(policy, choice);
         let same = again.plan.engine() == self.plan.engine()

@@ -270,7 +270,7 @@ fn run(request: &Request) -> Result<Report, Refusal> {
     let (resolved, place) = resolve(policy, &surroundings)?;
     let choice = policy.engine_choice();
     let mut planned = Planned::new(&resolved, choice);
-    // Twice at most: a plan that was made thoroughly is never reconsidered.
+    // Three times at most: a plan that was made thoroughly is never reconsidered.
     loop {
         let plan = planned.plan();
         if !plan.may_launch() {

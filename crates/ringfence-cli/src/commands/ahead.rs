@@ -5,8 +5,24 @@ use std::ffi::OsString;
 
 use ringfence::launch;
 
-/// A first process that waits for its orders, if there is one. Whoever launches first takes it.
-pub(super) type Waiting = RefCell<Option<launch::Ahead>>;
+/// A first process that waits for its orders, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    process: RefCell<Option<launch::Ahead>>,
+    is_refused: bool,
+}
+
+impl Waiting {
+    /// Whoever launches first takes it.
+    pub(super) fn take(&self) -> Option<launch::Ahead> {
+        self.process.take()
+    }
+
+    /// Whether there is none because the kernel would not have it.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+}
 
 /// What says that a session will need another first process, or none for now: two words, of which
 /// the second may be any.
@@ -24,7 +40,13 @@ const OTHERWISE: [(&str, Option<&str>); 8] = [
 /// Starts one if these look like the arguments of a plain `run`. A wrong guess costs some time, and
 /// nothing else.
 pub(super) fn guess(arguments: &[OsString]) -> Waiting {
-    RefCell::new(is_plain(arguments).then(launch::Ahead::begin).flatten())
+    match is_plain(arguments).then(launch::Ahead::begin).flatten() {
+        None => Waiting::default(),
+        Some(begun) => Waiting {
+            is_refused: begun.is_err(),
+            process: RefCell::new(begun.ok()),
+        },
+    }
 }
 
 fn is_plain(arguments: &[OsString]) -> bool {

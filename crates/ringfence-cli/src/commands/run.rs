@@ -1,7 +1,5 @@
 //! `ringfence run`.
 
-#[cfg(target_os = "linux")]
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -170,7 +168,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     let (scene, policy) = if arguments.request.is_used() {
         // Somebody is asked, which takes a while: it would be out of date.
         #[cfg(target_os = "linux")]
-        drop(job.ahead.and_then(RefCell::take));
+        drop(job.ahead.and_then(Waiting::take));
         let settled = approve::settle(scene, &set, job, &arguments.request, record.journal());
         let (scene, policy, approved) = settled.inspect_err(|_| {
             record.because("the command asks for more than it may");
@@ -212,7 +210,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
         let wanted = bare.as_deref().unwrap_or(&policy);
         let given = Given {
             #[cfg(target_os = "linux")]
-            ahead: job.ahead.and_then(RefCell::take),
+            ahead: job.ahead.and_then(Waiting::take),
             #[cfg(target_os = "linux")]
             walking: walking.take(),
             ..Given::default()
@@ -286,8 +284,17 @@ fn launch(
     let options = job.flags;
     let presumed = given.is_presumed();
     let mut given = Some(given);
-    let mut planned = ManuallyDrop::new(Planned::new(policy, options.engine.engine));
-    // Twice at most: a plan that was made thoroughly is never reconsidered.
+    #[cfg(target_os = "linux")]
+    let refused = job.ahead.is_some_and(Waiting::is_refused);
+    #[cfg(not(target_os = "linux"))]
+    let refused = false;
+    let plan = if refused {
+        Planned::after_refusal
+    } else {
+        Planned::new
+    };
+    let mut planned = ManuallyDrop::new(plan(policy, options.engine.engine));
+    // Three times at most: a plan that was made thoroughly is never reconsidered.
     let report = loop {
         record.planned(policy, planned.plan());
         if let Some(weaker) = options.engine.weaker_than_required(planned.plan()) {

@@ -161,6 +161,26 @@ fn weaker_engine_is_used_only_where_it_was_asked_for_and_says_so() {
 }
 
 #[test]
+fn host_that_refuses_twice_is_looked_at_as_a_whole() {
+    for who in everybody() {
+        let world = World::new(who);
+        let arguments = ["run", "--on-gap", "report", "--", "touch", "reported"];
+
+        // Without namespaces a launch counts on Landlock, and only learns that there is none by trying.
+        let ran = world.run(Around::NeitherWorks, &arguments);
+
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(world.made("reported"));
+        assert!(
+            ran.errors.contains("does not hold here: every file rule"),
+            "{ran:?}"
+        );
+        let why = "user.max_user_namespaces is 0";
+        assert_refused(&world, Around::NeitherWorks, why);
+    }
+}
+
+#[test]
 fn filter_that_refuses_namespaces_is_named() {
     const WHY: &str = "a seccomp filter around this process refuses user namespaces";
     for who in everybody() {

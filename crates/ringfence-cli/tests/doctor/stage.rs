@@ -49,11 +49,13 @@ pub(crate) enum Around {
     NamespacesFiltered,
     /// A user namespace that allows no others.
     NamespacesOff,
+    /// Both: no namespaces, and a Landlock that only pretends.
+    NeitherWorks,
     /// A filter that refuses a call that no probe makes and every launch does.
     PivotRefused,
 }
 
-const ALL: [Around; 9] = [
+const ALL: [Around; 10] = [
     Around::Nothing,
     Around::LandlockHidden,
     Around::LandlockPretends,
@@ -62,6 +64,7 @@ const ALL: [Around; 9] = [
     Around::MountCallsHidden,
     Around::NamespacesFiltered,
     Around::NamespacesOff,
+    Around::NeitherWorks,
     Around::PivotRefused,
 ];
 
@@ -243,6 +246,10 @@ fn arrange(subject: &Subject, around: Around) -> Option<std::os::fd::OwnedFd> {
         Around::MountCallsHidden => load(&answering(ENOSYS, &[428, 429, 442])),
         Around::PivotRefused => load(&answering(EPERM, &[PIVOT_ROOT])),
         Around::NamespacesFiltered => load(&refusing_namespaces()),
+        Around::NeitherWorks => {
+            arrange(subject, Around::NamespacesOff);
+            arrange(subject, Around::LandlockPretends);
+        }
         Around::NamespacesOff => {
             let user = rustix::process::geteuid().as_raw();
             let group = rustix::process::getegid().as_raw();

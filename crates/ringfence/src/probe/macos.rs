@@ -27,6 +27,11 @@ pub fn bwrap() -> Bwrap {
     quick().bwrap
 }
 
+/// No launch here makes any.
+pub fn without_namespaces() -> Option<HostFacts> {
+    None
+}
+
 /// The same: a launch is the only trial there is.
 pub fn thorough() -> Findings {
     Findings {

@@ -2,7 +2,8 @@
 //!
 //! Two ways to find out. [`quick`] is for every launch: a handful of system calls, no process, and
 //! the dear things (user namespaces) assumed to work, because the launch itself tries them first
-//! and refuses if they do not. [`thorough`] tries each thing in a child that ends at once, says
+//! and refuses if they do not; where they were refused, `without_namespaces` finds out with one
+//! process what is left. [`thorough`] tries each thing in a child that ends at once, says
 //! why what does not work does not, and what to type to make it work. [`examine`] tries a whole
 //! launch on top.
 //!
@@ -18,17 +19,17 @@ pub use trial::examine;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{bwrap, cgroup, quick, thorough};
+pub use linux::{bwrap, cgroup, quick, thorough, without_namespaces};
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub use macos::{bwrap, cgroup, quick, thorough};
+pub use macos::{bwrap, cgroup, quick, thorough, without_namespaces};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unsupported;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub use unsupported::{bwrap, cgroup, quick, thorough};
+pub use unsupported::{bwrap, cgroup, quick, thorough, without_namespaces};
 
 use std::fmt;
 

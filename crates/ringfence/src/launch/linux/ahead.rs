@@ -73,12 +73,10 @@ const AT_ONCE: Namespaces = Namespaces::NET
 const AFTERWARDS: Namespaces = Namespaces::MOUNT;
 
 impl Ahead {
-    /// Starts it, where a processor is free for it.
-    pub fn begin() -> Option<Self> {
-        // Whatever refuses it will refuse the launch as well, and be explained then.
-        Self::is_worth_it()
-            .then(Self::begin_anyway)
-            .and_then(Result::ok)
+    /// Starts it, where a processor is free for it. Whatever refuses it will refuse the launch as well, and
+    /// be explained then.
+    pub fn begin() -> Option<io::Result<Self>> {
+        Self::is_worth_it().then(Self::begin_anyway)
     }
 
     /// Whether a processor is free for it at this moment.

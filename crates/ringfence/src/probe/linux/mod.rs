@@ -76,6 +76,33 @@ pub fn quick() -> HostFacts {
     }
 }
 
+/// The facts of a host that makes no user namespaces, if this is one.
+///
+/// For a launch that was refused one: a single try tells, and one of bubblewrap where there is one. The
+/// rest is as in [`quick`], since the launch itself will try it. Only [`thorough`] knows the reasons.
+#[doc(hidden)]
+pub fn without_namespaces() -> Option<HostFacts> {
+    probe::namespaces(Namespaces::empty()).err()?;
+    let refused = || {
+        missing(
+            "this host makes no user namespaces",
+            "`ringfence doctor` says why, and what to do",
+        )
+    };
+    Some(HostFacts {
+        user_namespaces: refused(),
+        network_namespaces: refused(),
+        proc_mount: refused(),
+        mount_api: MountApi::Paths,
+        cgroup: cgroup(),
+        bwrap: match bwrap() {
+            Bwrap::Usable { path } if bwrap::try_out(&path).is_err() => Bwrap::Absent,
+            found => found,
+        },
+        ..quick()
+    })
+}
+
 /// Tries each thing that an engine or a rule could need, in children that end at once.
 ///
 /// This takes some milliseconds; nothing is left behind and the calling process is not changed.
