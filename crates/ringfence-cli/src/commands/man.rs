@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
+use ringfence_core::text::printable_path;
 
 use crate::args::Cli;
 use crate::exit::Exit;
@@ -16,10 +17,14 @@ pub(super) fn run(directory: Option<&Path>) -> Result<Exit, Exit> {
     whole.build();
     let done = match directory {
         None => page(&whole).map(|page| answer_exactly(&String::from_utf8_lossy(&page))),
-        Some(directory) => write_all(&whole, directory).map(|()| Exit::Success),
+        Some(directory) => std::fs::create_dir_all(directory)
+            .and_then(|()| write_all(&whole, directory))
+            .map(|()| Exit::Success),
     };
     done.map_err(|error| {
-        complain(&format!("cannot write the manual: {error}"), None);
+        let place = directory.map(|it| format!(" to {}", printable_path(it)));
+        let place = place.unwrap_or_default();
+        complain(&format!("cannot write the manual{place}: {error}"), None);
         Exit::Refused
     })
 }

@@ -133,6 +133,9 @@ fn flags_that_cannot_be_carried_out_say_which_flag() {
         ".vscod",
         "--allow-protected",
         ".githooks",
+        // Below one that is: nothing to complain of.
+        "--allow-protected",
+        ".vscode/x",
         "--unix-socket",
         "docker",
         "--",

@@ -278,7 +278,12 @@ impl Builder<'_> {
 fn slip(word: &str) -> Option<&'static str> {
     const SLIP: usize = 2;
     let mut names = lists::PROTECTED.iter().map(|(name, _)| *name);
-    if names.clone().any(|name| name == word) {
+    // What lies below one is protected with it.
+    let holds = |name: &str| {
+        word.strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if names.clone().any(holds) {
         return None;
     }
     names.find(|name| strsim::levenshtein(name, word) <= SLIP)
