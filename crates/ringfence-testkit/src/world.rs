@@ -41,6 +41,9 @@ pub enum Who {
 /// What stands in every file that nobody inside may see or change.
 pub const CANARY: &str = "canary-5b1f6a";
 
+/// Where a session has directories of its own.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 /// A throwaway place. See [`for_each_user`].
 #[derive(Debug)]
 pub struct World {
@@ -359,15 +362,22 @@ fn script(cases: &[Case]) -> Vec<OsString> {
     out
 }
 
-/// Where worlds lie: where cargo wants them, unless a plain user could not get there.
+/// Where worlds lie: where cargo wants them, unless a plain user could not get there, or a session
+/// would see a temporary directory of its own instead.
 fn base(binaries: Binaries) -> PathBuf {
-    let wanted = Path::new(binaries.tmp);
+    let wanted = PathBuf::from(binaries.tmp);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let places = [Some(wanted.clone()), Some(PathBuf::from("/var/lib")), home];
     let open = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o005 == 0o005);
-    if wanted.ancestors().all(open) {
-        wanted.to_owned()
-    } else {
-        std::env::temp_dir()
-    }
+    let fits = |place: &PathBuf| {
+        let Ok(place) = fs::canonicalize(place) else {
+            return false;
+        };
+        let temporary = TEMPORARY.iter().any(|parent| place.starts_with(parent));
+        let reached = !is_root() || place.ancestors().all(open);
+        !temporary && reached && tempfile::tempdir_in(place).is_ok()
+    };
+    places.into_iter().flatten().find(fits).unwrap_or(wanted)
 }
 
 fn text(path: &Path) -> String {
