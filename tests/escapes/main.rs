@@ -80,6 +80,8 @@ mod nothing_survives;
 #[cfg(test)]
 mod other_processes;
 #[cfg(test)]
+mod parted_threads;
+#[cfg(test)]
 mod path_bombs;
 #[cfg(test)]
 mod planted_mount_point;

@@ -37,6 +37,7 @@ use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use super::caller::process_of;
 use super::guard::{Guard, makes_a_name};
 use super::shares;
 use crate::audit::{Denial, Denied};
@@ -245,7 +246,8 @@ impl Shared {
         if read_memory(thread, address, address_copy)? != length {
             return Err(Errno::FAULT);
         }
-        // Most programs that connect have one thread, which is the process.
+        // Only processes can be asked for their descriptors. Most programs that connect have one thread,
+        // which is the process.
         let pidfd = match pidfd_open(thread, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             Err(_) => pidfd_open(process_of(thread)?, PidfdFlags::empty())?,
@@ -465,15 +467,6 @@ fn open_of(path: &str) -> Result<OwnedFd, Errno> {
     let path = CString::new(path).map_err(|_| Errno::INVAL)?;
     let flags = OpenFlags::PATH | OpenFlags::DIRECTORY;
     files::openat2(CWD, &path, flags, Mode::empty(), Resolve::empty())
-}
-
-/// The process that a thread belongs to: only processes can be asked for their descriptors.
-fn process_of(thread: Pid) -> Result<Pid, Errno> {
-    let path = format!("/proc/{}/status", thread.as_raw_nonzero());
-    let status = std::fs::read_to_string(path).map_err(|_| Errno::PERM)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    let number = line.and_then(|number| number.trim().parse().ok());
-    number.and_then(Pid::from_raw).ok_or(Errno::PERM)
 }
 
 fn inet(rest: &[u8]) -> Option<Target> {

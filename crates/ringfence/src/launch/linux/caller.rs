@@ -92,47 +92,74 @@ pub(super) enum Start {
 
 /// What a caller means by a path that starts in one of its directories.
 pub(super) fn meant(thread: Pid, directory: i32, path: &[u8]) -> Means {
-    let number = thread.as_raw_nonzero();
     let path = Path::new(OsStr::from_bytes(path));
     if !path.is_absolute() {
-        let link = if directory == AT_FDCWD {
-            format!("/proc/{number}/cwd")
+        let entry = if directory == AT_FDCWD {
+            "cwd".to_owned()
         } else {
-            format!("/proc/{number}/fd/{directory}")
+            format!("fd/{directory}")
         };
-        return below(link, path);
+        return below(link_of(thread, &entry), path);
     }
-    // Names that mean something else to each process.
-    for own in ["/proc/self", "/proc/thread-self"] {
-        let Ok(rest) = path.strip_prefix(own) else {
-            continue;
-        };
-        let mut parts = rest.iter();
-        let link = match parts.next().and_then(OsStr::to_str) {
-            Some("cwd") => format!("/proc/{number}/cwd"),
-            Some("root") => {
-                return Means::At(Path::new("/").join(parts.as_path()), Start::Root);
-            }
-            Some("fd") => match descriptor(parts.next()) {
-                Some(descriptor) => format!("/proc/{number}/fd/{descriptor}"),
-                None => return Means::Unknown,
-            },
-            _ => continue,
-        };
-        return below(link, parts.as_path());
-    }
-    if let Ok(rest) = path.strip_prefix("/dev/fd") {
-        let mut parts = rest.iter();
-        if let Some(number_of) = parts.next() {
-            return match descriptor(Some(number_of)) {
-                Some(descriptor) => {
-                    below(format!("/proc/{number}/fd/{descriptor}"), parts.as_path())
-                }
-                None => Means::Unknown,
-            };
+    let Some((whose, rest)) = own_entry(path) else {
+        return Means::At(path.to_owned(), Start::Root);
+    };
+    let mut parts = rest.iter();
+    let entry = match parts.next().and_then(OsStr::to_str) {
+        Some("cwd") => "cwd".to_owned(),
+        Some("root") => {
+            return Means::At(Path::new("/").join(parts.as_path()), Start::Root);
         }
+        Some("fd") => match descriptor(parts.next()) {
+            Some(descriptor) => format!("fd/{descriptor}"),
+            None => return Means::Unknown,
+        },
+        _ => return Means::At(path.to_owned(), Start::Root),
+    };
+    let owner = match whose {
+        Whose::Process => process_of(thread),
+        Whose::Thread => Ok(thread),
+    };
+    match owner {
+        Ok(owner) => below(link_of(owner, &entry), parts.as_path()),
+        Err(_) => Means::Unknown,
     }
-    Means::At(path.to_owned(), Start::Root)
+}
+
+/// Whose directory and descriptors a name of the kernel's stands for. A thread may have parted with those of
+/// its process (`unshare`).
+enum Whose {
+    /// The first thread's, whichever asks.
+    Process,
+    /// Those of the thread that asks.
+    Thread,
+}
+
+/// What comes behind a name that means something else to each process.
+fn own_entry(path: &Path) -> Option<(Whose, PathBuf)> {
+    if let Ok(rest) = path.strip_prefix("/proc/thread-self") {
+        return Some((Whose::Thread, rest.to_owned()));
+    }
+    if let Ok(rest) = path.strip_prefix("/proc/self") {
+        return Some((Whose::Process, rest.to_owned()));
+    }
+    // A link to `/proc/self/fd`.
+    let rest = path.strip_prefix("/dev/fd").ok()?;
+    let names_one = !rest.as_os_str().is_empty();
+    names_one.then(|| (Whose::Process, Path::new("fd").join(rest)))
+}
+
+/// The link of `/proc` that leads where one of a thread's own does.
+fn link_of(thread: Pid, entry: &str) -> String {
+    format!("/proc/{}/{entry}", thread.as_raw_nonzero())
+}
+
+/// The process that a thread belongs to, which has the number of its first thread.
+pub(super) fn process_of(thread: Pid) -> Result<Pid, Errno> {
+    let status = std::fs::read_to_string(link_of(thread, "status")).map_err(|_| Errno::PERM)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    let number = line.and_then(|number| number.trim().parse().ok());
+    number.and_then(Pid::from_raw).ok_or(Errno::PERM)
 }
 
 fn descriptor(part: Option<&OsStr>) -> Option<u32> {
