@@ -187,11 +187,8 @@ fn close_others_at_exec(orders: &Orders) -> Result<(), Errno> {
 /// Without a command it is for those that linger: until none of them is left. Signals are not for
 /// them.
 fn watch(command: Option<Child>, signals: u32, orders: &Orders) -> Option<Word> {
-    if command.is_none() && matches!(reap(command), Reaped::Everyone) {
-        // Whoever there was went before, or with the command: no signal would ever tell.
-        return None;
-    }
-    let mut busy = false;
+    // Whoever lingered may have gone before, or with the command: of those no signal would tell any more.
+    let mut busy = command.is_none();
     loop {
         let mut watched = [
             Watched::closing(orders.end),

@@ -13,6 +13,7 @@ use ringfence_sys::namespaces::Namespaces;
 use ringfence_sys::spawn::{Memory, Spawn};
 use ringfence_sys::wait::{Child, Ended};
 use ringfence_sys::{Errno, Signal, Subject, descriptors, process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::harness::{as_each_user, pipe};
 
@@ -276,6 +277,27 @@ fn where_nobody_stays_it_goes_by_itself() {
                 // Until now: it must not be that which it went for.
                 drop(first.end);
             }
+        }
+    });
+}
+
+/// Those that ended before the command are told of by one signal, and are more than are reaped at once.
+#[test]
+fn where_many_have_ended_it_goes_by_itself() {
+    as_each_user(|_, _| {
+        // On one processor it never wakes between the ends, so that no second signal comes.
+        let mut one = CpuSet::new();
+        let here = sched_getaffinity(None).unwrap();
+        one.set((0..CpuSet::MAX_CPU).find(|cpu| here.is_set(*cpu)).unwrap());
+        sched_setaffinity(None, &one).unwrap();
+        // Nobody waits for the children of a shell that has become another program.
+        let script = "i=0; while [ $i -lt 100 ]; do sleep 0.4 & i=$((i + 1)); done; exec sleep 0.9";
+        for boundary in BOTH {
+            let first = first(boundary, Background::Stays, Fails::Nothing, SHELL, script);
+            assert_eq!(word(&first), Some(Word::Exited(0)));
+            let ended = ended_soon(&first.child);
+            assert_eq!(ended, Some(Ended::Exited(0)), "{boundary:?}");
+            drop(first.end);
         }
     });
 }
