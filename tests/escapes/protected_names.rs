@@ -242,12 +242,17 @@ fn no_spelling_of_a_path_leads_to_a_protected_name() {
     });
 }
 
-/// Makes a name, an ancestor of which nobody may search at that moment: who stands below needs no leave.
+/// Makes a name, an ancestor of which nobody may search at that moment: who stands below needs no leave. By
+/// its own name, by the kernel's for the directory, and by a link to that.
 const PAST_WHAT_IS_CLOSED: &str = r#"
-import os
-os.makedirs(".github", exist_ok=True); os.chdir(".github"); above = os.open("..", os.O_RDONLY)
+import os, sys
+os.makedirs(".cargo", exist_ok=True); os.chdir(".cargo"); above = os.open("..", os.O_RDONLY)
+name, link = "config.toml", sys.argv[2]
+ways = {"plain": name, "kernel": f"/proc/self/cwd/{name}", "link": link, "links": link + "s"}
+for at, to in [(link, ways["kernel"]), (link + "s", link)]:
+    if not os.path.lexists(at): os.symlink(to, at)
 os.fchmod(above, 0)
-try: os.mkdir("workflows"); print("made")
+try: os.close(os.open(ways[sys.argv[1]], os.O_CREAT | os.O_WRONLY, 0o644)); print("made")
 except OSError as error: print(error.errno)
 finally: os.fchmod(above, 0o755)
 "#;
@@ -255,7 +260,7 @@ finally: os.fchmod(above, 0o755)
 /// The supervisor may look at that moment, too, and end the session; the name is not made in either case.
 #[test]
 fn a_closed_directory_is_no_way_past_the_guard() {
-    const TIMES: usize = 8;
+    const TIMES: usize = 4;
     for_each_user(binaries!(), |world| {
         if !Path::new(PYTHON).try_exists().unwrap() {
             return not_run("python3, for calls that no shell makes");
@@ -263,20 +268,28 @@ fn a_closed_directory_is_no_way_past_the_guard() {
         let file = world.outside("closed.py");
         fs::write(&file, PAST_WHAT_IS_CLOSED).unwrap();
         world.own();
-        let command = [PYTHON.as_ref(), file.as_os_str()];
-        let control = format!("{PYTHON} {}", file.display());
-        let control = host(world, &world.project(""), &control);
-        assert_eq!(control.line(), "made", "the control");
-        fs::remove_dir_all(world.project(".github")).unwrap();
-        let mut told = 0;
-        for _ in 0..TIMES {
-            let done = world.run(&world.setup(), command);
-            told += usize::from(done.lines == ["30"]);
-            let left = fs::read_dir(world.project(".github"));
-            let left: Vec<_> = left.into_iter().flatten().collect();
-            assert!(left.is_empty(), "{left:?}: {}", done.stderr);
+        let link = world.outside("link");
+        for way in ["plain", "kernel", "link", "links"] {
+            let (script, link) = (file.display(), link.display());
+            let control = format!("{PYTHON} {script} {way} {link}");
+            let control = host(world, &world.project(""), &control);
+            assert_eq!(control.line(), "made", "{way}: the control");
+            fs::remove_dir_all(world.project(".cargo")).unwrap();
+            let mut told = 0;
+            for _ in 0..TIMES {
+                // The link lies where the project's directory is not on the way to it.
+                let command = format!("exec {PYTHON} {script} {way} /tmp/link");
+                let done = inside(world, &world.setup(), &command);
+                let refused = done.lines == ["30"];
+                let ended = done.stderr.contains(".cargo");
+                assert!(refused || ended, "{way}: {:?} {}", done.lines, done.stderr);
+                told += usize::from(refused);
+                let left = fs::read_dir(world.project(".cargo")).unwrap();
+                let left: Vec<_> = left.flatten().collect();
+                assert!(left.is_empty(), "{way}: {left:?}: {}", done.stderr);
+            }
+            println!("{way}: refused in {told} of {TIMES} sessions, and ended in the others");
         }
-        println!("refused in {told} of {TIMES} sessions, and ended in the others");
     });
 }
 

@@ -265,9 +265,14 @@ impl Guard {
 
     /// Follows a link in the last place, as opening would.
     fn judge_file(&self, thread: Pid, mut path: PathBuf) -> Result<Option<PathBuf>, Closed> {
+        // Whether a link led on from where the caller has a descriptor or stands.
+        let mut from_there = false;
         for _ in 0..MOST_LINKS {
             path = match meant(thread, AT_FDCWD, path.as_os_str().as_bytes()) {
-                Means::At(path, _) => path,
+                Means::At(path, start) => {
+                    from_there |= matches!(start, Start::There(_));
+                    path
+                }
                 // A pipe, say: it is there, so it is not made.
                 Means::There(_) => return Ok(None),
                 Means::From(_) | Means::Unknown => return Ok(Some(path)),
@@ -276,7 +281,11 @@ impl Guard {
             let found = match self.open(&path, flags) {
                 Ok(found) => found,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {
-                    return self.judge_name(&path, Makes::File);
+                    return match self.judge_name(&path, Makes::File) {
+                        // The caller is past what is closed to us.
+                        Err(Closed) if from_there => Ok(Some(path)),
+                        judged => judged,
+                    };
                 }
                 Err(_) => return Ok(Some(path)),
             };
