@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ringfence_core::plan::Step;
 use ringfence_testkit::{Case, Setup, World, binaries, case, denied, for_each_user, op};
 
-use super::git_metadata::{host, inside};
+use super::git_metadata::{host, inside, level as git_level};
 
 /// A repository beside the project with hooks of its own, an editor's settings, a submodule and a linked working
 /// tree; and a bare one.
@@ -130,6 +130,45 @@ fn a_given_working_tree_brings_its_git_directory() {
             &tree,
             "test \"$(git log -1 --format=%s linked)\" = three",
         );
+    });
+}
+
+/// A project's file gives nothing, and what it names is not looked at either.
+#[test]
+fn a_project_gives_itself_no_repository() {
+    for_each_user(binaries!(), |world| {
+        let tree = repository(world);
+        let at = |name: &str| tree.join(name);
+        let cases = [
+            denied(op!["create", at(".git/hooks/post-commit")], "EROFS"),
+            denied(op!["create", at(".git/refs/heads/x")], "EROFS"),
+            denied(op!["write", at(".vscode/tasks.json")], "EROFS"),
+            denied(op!["write", at("src/file")], "EROFS"),
+        ];
+        world.control(&cases);
+        for name in [".git/hooks/post-commit", ".git/refs/heads/x"] {
+            fs::remove_file(at(name)).unwrap();
+        }
+        for keys in [
+            r#""terminal": {"sandbox": {"additional_read_write_paths": [TREE]}}"#,
+            r#""agent": {"sandbox_permissions": {"write_paths": [TREE]}}"#,
+            r#""terminal": {"sandbox": {"system_paths": {"read_write": [TREE]}}}"#,
+            r#""agent": {"sandbox_permissions": {"write_paths": [TREE]}}, "protect": {"allow": [".vscode"]}"#,
+        ] {
+            let keys = keys.replace("TREE", &format!("{tree:?}"));
+            for level in ["write", "full"] {
+                let mut setup = git_level(world, level);
+                setup.project_settings = Some(format!("{{{keys}}}"));
+                world.check_confined(&setup, &cases);
+            }
+        }
+        // One that leads elsewhere stops nothing: nobody is given what it names.
+        host(world, &tree, "mv .git ../moved && ln -s ../moved .git");
+        let keys =
+            format!(r#"{{"agent": {{"sandbox_permissions": {{"write_paths": [{tree:?}]}}}}}}"#);
+        let mut setup = git_level(world, "write");
+        setup.project_settings = Some(keys);
+        assert_eq!(inside(world, &setup, "echo ran").text(), "ran");
     });
 }
 

@@ -84,3 +84,70 @@ fn a_repository_that_is_given_keeps_its_hooks() {
         assert_eq!(std::fs::read(beside.join("file")).unwrap(), b"x\ny\n");
     });
 }
+
+/// What the user's file gives and a flag takes back: also the repository, whatever its level.
+#[test]
+fn a_flag_takes_a_given_repository_back() {
+    for_each_user(|stage| {
+        for file in [
+            "HEAD",
+            "config",
+            "hooks/old",
+            "objects/x",
+            "refs/heads/main",
+        ] {
+            stage
+                .world
+                .write(format!("home/beside/.git/{file}"), "secret\n");
+        }
+        let beside = stage.world.home().join("beside");
+        let directories = [
+            "",
+            ".git",
+            ".git/hooks",
+            ".git/objects",
+            ".git/refs",
+            ".git/refs/heads",
+        ];
+        for path in directories {
+            stage.give(&beside.join(path));
+        }
+        let settings = r#"{ "agent": { "sandbox_permissions": { "write_paths": ["~/beside"] } } }"#;
+        stage
+            .world
+            .write("home/.config/ringfence/settings.json", settings);
+        let read = format!("cat {}/.git/config", beside.display());
+        let write = |name: &str| format!("echo y > {}/.git/{name}", beside.display());
+        let writes = [write("hooks/new"), write("refs/heads/new")];
+        let control = stage.other("sh", &["-c", &read]).output().unwrap();
+        assert_eq!(control.stdout, b"secret\n");
+        for write in &writes {
+            let control = stage.other("sh", &["-c", write]).status().unwrap();
+            assert!(control.success(), "{write}");
+        }
+        let made = ["hooks/new", "refs/heads/new"].map(|name| beside.join(".git").join(name));
+        for made in &made {
+            std::fs::remove_file(made).unwrap();
+        }
+        for level in ["read", "write", "full"] {
+            let run = |flag: &str, script: &str| {
+                let flags = ["run", flag, "../beside", "--git", level];
+                stage.run(&[&flags[..], &["--", "sh", "-c", script]].concat())
+            };
+            let ran = run("--hide", &read);
+            assert!(
+                ran.code != Some(0) && ran.out.is_empty(),
+                "{level}: {}",
+                ran.out
+            );
+            for flag in ["--hide", "--read"] {
+                for write in &writes {
+                    assert_ne!(run(flag, write).code, Some(0), "{flag} {level}: {write}");
+                }
+            }
+            let ran = run("--read", &read);
+            assert_eq!(ran.out, "secret\n", "{level}: {}", ran.errors);
+        }
+        assert!(made.iter().all(|made| !made.try_exists().unwrap()));
+    });
+}

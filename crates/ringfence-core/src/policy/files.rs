@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::origin::Origin;
+use crate::origin::{Layer, Origin};
 use crate::path::AbsPath;
 
 /// How a path may be used, least first. Each level contains the ones before it.
@@ -78,6 +78,17 @@ pub struct FileRule {
     pub found: Found,
     /// What is seen there.
     pub content: Content,
+}
+
+impl FileRule {
+    /// Whether it is for a directory of the host's that somebody gave for writing, beside the project.
+    pub(super) fn is_given(&self, project: &AbsPath) -> bool {
+        self.access == Access::Write
+            && self.found == Found::Directory
+            && self.content == Content::Host
+            && self.origin.layer() != Layer::BuiltIn
+            && !project.covers(&self.path)
+    }
 }
 
 /// What a look-up answers.

@@ -390,12 +390,21 @@ pub fn git_level(settings: &Settings, kind: Kind) -> GitLevel {
     level(settings).min(level(&settings.without_project()))
 }
 
-/// The paths that settings give for writing, so that whoever gathers facts can look at what they are.
+/// The paths that settings give for writing, so that whoever gathers facts can look at what they are. A
+/// project's file that nobody trusts gives nothing.
 pub fn written_paths(settings: &Settings, kind: Kind) -> Vec<PathBuf> {
+    if settings.has_project() && settings.trust() != ProjectTrust::Trusted {
+        return written_paths(&settings.without_project(), kind);
+    }
     let given = entries(settings, |keys| {
         &keys.terminal.sandbox.additional_read_write_paths
     });
     let mut paths: Vec<PathBuf> = given.into_iter().map(|path| path.value.0).collect();
+    let system = strongest(settings, |keys| {
+        &keys.terminal.sandbox.system_paths.read_write
+    });
+    let system = system.into_iter().flat_map(|written| written.value);
+    paths.extend(system.map(|path| path.value.0));
     if kind == Kind::Tool {
         let given = entries(settings, |keys| &keys.agent.sandbox_permissions.write_paths);
         paths.extend(given.into_iter().map(|path| path.value.0));

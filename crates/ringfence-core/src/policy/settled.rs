@@ -88,6 +88,37 @@ impl Settled {
         above
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// The directories beside the project that somebody gave for writing.
+    pub(super) fn given(&self, project: &AbsPath) -> Vec<AbsPath> {
+        let given = self.rules.iter().filter(|rule| rule.is_given(project));
+        given.map(|rule| rule.path.clone()).collect()
+    }
+
+    /// Has those that came in after so many give no more than what somebody says of a place around them, if
+    /// that is hidden or lies in one of these trees.
+    pub(super) fn bound(&mut self, known: usize, trees: &[AbsPath]) {
+        for index in known..self.rules.len() {
+            let rule = &self.rules[index];
+            let around = self.covering(&rule.path).into_iter().rfind(|around| {
+                around.path != rule.path && around.origin.layer() != Layer::BuiltIn
+            });
+            let less = around.filter(|around| {
+                let inside = trees.iter().any(|tree| tree.covers(&around.path));
+                around.access < rule.access && (inside || around.access == Access::None)
+            });
+            if let Some((access, origin)) = less.map(|less| (less.access, less.origin.clone())) {
+                let rule = &mut self.rules[index];
+                rule.access = access;
+                rule.origin = origin;
+            }
+        }
+    }
+
     /// All of them, in the order of arrival. None is left.
     pub(super) fn take_rules(&mut self) -> Vec<FileRule> {
         self.places.clear();

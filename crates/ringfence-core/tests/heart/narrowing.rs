@@ -5,9 +5,12 @@ use ringfence_core::host::Host;
 use ringfence_core::origin::Layer;
 use ringfence_core::plan::{EngineChoice, HostFacts, compile};
 use ringfence_core::policy::{Access, EnvVerdict, FileVerdict, Ignored, Policy};
-use ringfence_core::settings::{Kind, Limit, NetworkMode, Preset, Settings};
+use ringfence_core::settings::{
+    GitLevel, Keys, Kind, Limit, NetworkMode, Preset, ProjectTrust, Settings,
+};
 
 use crate::carried::{Effect, effect};
+use crate::given::given_by;
 use crate::random;
 use crate::world::{World, path};
 
@@ -110,7 +113,10 @@ proptest! {
     ) {
         let trusted = Settings::new().with(Layer::User, user).with(Layer::Flag, flag);
         let all = trusted.clone().with(Layer::Project, project);
-        let (Ok(without), Ok(with)) = (world.resolve(kind, &trusted), world.resolve(kind, &all)) else {
+        // Facts do not count on anybody: those who look with the project's file may find all there are.
+        let mut believed = world.clone();
+        believed.repositories = given_by(&trusted, kind, &world);
+        let (Ok(without), Ok(with)) = (believed.resolve(kind, &trusted), world.resolve(kind, &all)) else {
             return Ok(());
         };
         check(&without, &with);
@@ -221,4 +227,67 @@ fn what_a_project_tried_is_listed() {
         with_project("{}", project).network().mode(),
         NetworkMode::None
     );
+}
+
+/// Whoever looked for repositories with the project's file in hand has found those that it names.
+#[test]
+fn a_projects_file_gives_no_repository() {
+    let world = World::linux().with_repositories();
+    let sandbox = r#"{ "terminal": { "sandbox": { "additional_read_write_paths":
+        ["/data/d", "/home/other", "/tmp/a", "/home/u/.config"] } } }"#;
+    let permissions = r#"{ "agent": { "sandbox_permissions": { "write_paths":
+        ["/data/d", "/home/other", "/tmp/a", "/home/u/.config"] } } }"#;
+    let allowing = r#"{ "terminal": { "sandbox": { "additional_read_write_paths": ["/data/d"] } },
+        "protect": { "allow": [".vscode"] } }"#;
+    for preset in [Preset::Agent, Preset::Strict, Preset::Terminal] {
+        for level in [
+            GitLevel::Hidden,
+            GitLevel::Read,
+            GitLevel::Write,
+            GitLevel::Full,
+        ] {
+            for (kind, text) in [
+                (Kind::Terminal, sandbox),
+                (Kind::Tool, sandbox),
+                (Kind::Tool, permissions),
+                (Kind::Tool, allowing),
+            ] {
+                let user = format!(r#"{{ "preset": "{preset}", "git": "{level}" }}"#);
+                let user = world.keys(Layer::User, &user);
+                let project: Keys = world.keys(Layer::Project, text);
+                let trusted = Settings::new().with(Layer::User, user);
+                let all = trusted.clone().with(Layer::Project, project);
+                assert!(
+                    given_by(&all, kind, &world).is_empty(),
+                    "nobody looks there"
+                );
+                let without = world.resolve(kind, &trusted).unwrap();
+                let with = world.resolve(kind, &all).unwrap();
+                let access = |policy: &Policy, at: &str| policy.files().access(&path(at)).access;
+                for tree in [
+                    "/data/d/.git",
+                    "/home/other/.git",
+                    "/home/main/.git",
+                    "/home/u/.config",
+                ] {
+                    for name in ["", "hooks/x", "config", "refs/heads/x"] {
+                        let at = path(tree).below(name).to_string();
+                        assert!(
+                            access(&with, &at) <= access(&without, &at),
+                            "{at} {preset} {level}"
+                        );
+                        assert!(access(&with, &at) < Access::Write, "{at} {preset} {level}");
+                    }
+                }
+                assert!(access(&with, "/data/d/.vscode/x") < Access::Write);
+                // Trusted, it gives them as the user does.
+                if level == GitLevel::Full {
+                    let all = all.trusting(ProjectTrust::Trusted);
+                    assert!(!given_by(&all, kind, &world).is_empty());
+                    let with = world.resolve(kind, &all).unwrap();
+                    assert_eq!(access(&with, "/data/d/.git/hooks/x"), Access::Write);
+                }
+            }
+        }
+    }
 }

@@ -13,8 +13,8 @@ use ringfence_core::settings::{
 
 use crate::world::{World, path as abs};
 
-/// Paths that rules and questions are about; all of them are there.
-pub(crate) const PATHS: [&str; 25] = [
+/// Paths that rules and questions are about; all of them are there in [`world`].
+pub(crate) const PATHS: [&str; 26] = [
     "/",
     "/bin",
     "/data",
@@ -26,6 +26,7 @@ pub(crate) const PATHS: [&str; 25] = [
     "/dev/shm",
     "/etc",
     "/home",
+    "/home/main",
     "/home/other",
     "/home/u",
     "/home/u/.config",
@@ -51,7 +52,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         4 => Just("/home/u/p"), 1 => Just("/home/u"), 1 => Just("/tmp/a"), 1 => Just("/tmp"), 1 => Just("/"),
     ];
     project.prop_map(|project| {
-        let mut world = World::linux();
+        let mut world = World::linux().with_repositories();
         world.project = project;
         world
     })
@@ -68,7 +69,8 @@ fn word<W: Word + std::fmt::Debug>() -> impl Strategy<Value = W> {
 /// A path of the world, or something below one.
 pub(crate) fn path() -> impl Strategy<Value = AbsPath> {
     let below = prop_oneof![
-        3 => Just(""), 1 => Just("x"), 1 => Just(".git/config"), 1 => Just(".vscode/x"), 1 => Just("null")
+        3 => Just(""), 1 => Just("x"), 1 => Just(".git/config"), 1 => Just(".git/hooks/x"),
+        1 => Just(".git/refs/heads"), 1 => Just("hooks/x"), 1 => Just(".vscode/x"), 1 => Just("null")
     ];
     (proptest::sample::select(&PATHS[..]), below).prop_map(|(path, below)| abs(path).below(below))
 }

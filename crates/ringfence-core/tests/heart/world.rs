@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use ringfence_core::git::{GitDir, Position, Repository, Role, Shape};
 use ringfence_core::origin::{Layer, Source};
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{Complaint, Found, Look, Place, Policy, Seen, resolve};
@@ -20,6 +21,8 @@ enum Node {
 pub(crate) struct World {
     nodes: BTreeMap<PathBuf, Node>,
     unreadable: BTreeSet<PathBuf>,
+    /// Those beside the project, as somebody finds them who looks everywhere.
+    pub(crate) repositories: Vec<Repository>,
     pub(crate) home: &'static str,
     pub(crate) account_home: Option<&'static str>,
     pub(crate) project: &'static str,
@@ -36,6 +39,7 @@ impl World {
         let mut world = Self {
             nodes: BTreeMap::new(),
             unreadable: BTreeSet::new(),
+            repositories: Vec::new(),
             home: "/home/u",
             account_home: None,
             project: "/home/u/p",
@@ -98,6 +102,7 @@ impl World {
         let mut world = Self {
             nodes: BTreeMap::new(),
             unreadable: BTreeSet::new(),
+            repositories: Vec::new(),
             home: "/Users/u",
             account_home: None,
             project: "/Users/u/p",
@@ -157,6 +162,46 @@ impl World {
             .link("/tmp", "private/tmp")
             .link("/var", "private/var")
             .link("/etc", "private/etc")
+    }
+
+    /// A repository in each of some directories beside the project, of every shape; one leads to a git
+    /// directory that nobody named.
+    pub(crate) fn with_repositories(self) -> Self {
+        let repository = |entry: &str, shape, git_dirs: &[&str]| Repository {
+            entry: path(entry),
+            shape,
+            position: Position::Granted,
+            git_dirs: git_dirs
+                .iter()
+                .map(|directory| GitDir {
+                    path: path(directory),
+                    role: Role::Main,
+                })
+                .collect(),
+            obeyed: Vec::new(),
+        };
+        let mut world = self;
+        for git_dir in [
+            "/data/d/.git",
+            "/home/other/.git",
+            "/home/main/.git",
+            "/home/u/.config",
+        ] {
+            for name in ["hooks", "info", "objects/info", "refs/heads"] {
+                world = world.directory(&format!("{git_dir}/{name}"));
+            }
+            world = world.file(&format!("{git_dir}/config"));
+        }
+        let mut world = world.file("/tmp/a/.git").directory("/data/d/.vscode");
+        let mut hooks = repository("/home/other/.git", Shape::Directory, &["/home/other/.git"]);
+        hooks.obeyed.push(path("/home/other/stuff"));
+        world.repositories = vec![
+            repository("/data/d/.git", Shape::Directory, &["/data/d/.git"]),
+            hooks,
+            repository("/tmp/a/.git", Shape::Pointer, &["/home/main/.git"]),
+            repository("/home/u/.config", Shape::Bare, &["/home/u/.config"]),
+        ];
+        world
     }
 
     pub(crate) fn directory(self, at: &str) -> Self {
@@ -245,7 +290,7 @@ impl World {
             sockets: vec![("ssh-agent", PathBuf::from("/run/agent.sock"))],
             toolchains: Vec::new(),
             secrets: Vec::new(),
-            repositories: Vec::new(),
+            repositories: self.repositories.clone(),
         }
     }
 

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::{Builder, OnAbsent, Seen, lists};
 use crate::git::{GitDir, Position, Repository, Role, Shape};
-use crate::origin::{BuiltIn, Origin};
+use crate::origin::{BuiltIn, Located, Origin};
 use crate::path::AbsPath;
 use crate::policy::{Access, Found};
-use crate::settings::GitLevel;
+use crate::settings::{GitLevel, ProjectName};
 
 impl Builder<'_> {
     pub(super) fn git_paths(&mut self, level: GitLevel) {
@@ -28,7 +28,8 @@ impl Builder<'_> {
                         self.repository(repository, level);
                     }
                 }
-                Position::Granted => self.granted_repository(repository, level),
+                // Whether it is given at all is known when everything else is: see `given_trees`.
+                Position::Granted => continue,
                 // Everything in the project may be written anyway.
                 Position::Within => {
                     if level != GitLevel::Full {
@@ -66,18 +67,44 @@ impl Builder<'_> {
         }
     }
 
-    /// A repository in a directory that somebody gave for writing. They mean its files: how much of its git
-    /// metadata may be used is said by the level, as in the project.
-    fn granted_repository(&mut self, repository: &Repository, level: GitLevel) {
-        if repository.shape != Shape::Bare {
-            self.own_repository(&repository.working_tree(), level);
-            return self.repository(repository, level);
-        }
-        // Given itself, so it may be written; but never what git would run or obey.
-        for directory in &repository.git_dirs {
-            if level != GitLevel::Full {
-                self.knobs(directory);
+    /// What holds in directories beside the project that somebody gave for writing. They mean the files: how
+    /// much of the git metadata may be used is said by the level, as in the project, and what runs there
+    /// later runs outside.
+    ///
+    /// A repository that was found for one counts only if these settings give that very directory: which
+    /// settings somebody looked with, and what a stronger layer says of it, is not known to a fact.
+    pub(super) fn given_trees(&mut self, level: GitLevel, allowed: &[Located<ProjectName>]) {
+        let known = self.settled.len();
+        let repositories = &self.place.repositories;
+        let trees = self.settled.given(&self.place.project);
+        for tree in &trees {
+            let here = repositories.iter().filter(|repository| {
+                repository.position == Position::Granted && repository.working_tree() == *tree
+            });
+            for repository in here {
+                if repository.shape == Shape::Bare {
+                    self.bare(repository, level);
+                } else {
+                    self.protected_names(tree, allowed);
+                    self.own_repository(tree, level);
+                    self.repository(repository, level);
+                }
+                if level != GitLevel::Full {
+                    self.obeyed(repository);
+                }
             }
+        }
+        self.settled.bound(known, &trees);
+    }
+
+    /// A repository without a working tree that was given itself, so it may be written; but never what git
+    /// would run or obey.
+    fn bare(&mut self, repository: &Repository, level: GitLevel) {
+        if level == GitLevel::Full {
+            return;
+        }
+        for directory in &repository.git_dirs {
+            self.knobs(directory);
         }
     }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::{Builder, OnAbsent, Paths, Seen, lists};
-use crate::git::{Position, Shape};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::AbsPath;
 use crate::policy::lists::{SystemLists, Toolchain};
@@ -143,21 +142,15 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn project_paths(&mut self, git: GitLevel) {
+    /// What holds in the project; returns the names in it that somebody allows to be written.
+    pub(super) fn project_paths(&mut self, git: GitLevel) -> List<ProjectName> {
         let project = self.place.project.clone();
         let origin = Origin::BuiltIn(BuiltIn::Project);
         self.rule(project.as_path(), Access::Write, origin, OnAbsent::Complain);
         let allowed = self.allowed_names();
         self.protected_names(&project, &allowed);
-        // Whoever gives a working tree for writing means its files, and what runs there later runs outside.
-        let repositories = &self.place.repositories;
-        let granted = repositories.iter().filter(|repository| {
-            repository.position == Position::Granted && repository.shape != Shape::Bare
-        });
-        for repository in granted {
-            self.protected_names(&repository.working_tree(), &allowed);
-        }
         self.git_paths(git);
+        allowed
     }
 
     /// The names that somebody allows to be written, without those that cannot be meant.
@@ -184,7 +177,7 @@ impl Builder<'_> {
     }
 
     /// Names in a tree that may be written, which may not.
-    fn protected_names(&mut self, tree: &AbsPath, allowed: &[Located<ProjectName>]) {
+    pub(super) fn protected_names(&mut self, tree: &AbsPath, allowed: &[Located<ProjectName>]) {
         for (name, _) in lists::PROTECTED {
             if !allowed.iter().any(|allow| allow.value.0 == Path::new(name)) {
                 let origin = Origin::BuiltIn(BuiltIn::Protected);

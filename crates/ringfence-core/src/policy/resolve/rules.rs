@@ -153,11 +153,12 @@ impl Builder<'_> {
             self.temporaries();
             self.system_paths();
             self.preset_paths();
-            self.project_paths(git);
+            let allowed = self.project_paths(git);
             self.additional_paths();
             let all = self.granted_paths();
             self.followed();
             self.raise_readable(all);
+            self.given_trees(git, &allowed);
             self.hidden_project();
         }
         let rules = self.settled.take_rules();
