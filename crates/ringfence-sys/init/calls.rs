@@ -301,11 +301,11 @@ pub(crate) fn rest(signals: u32, milliseconds: u32) {
 }
 
 /// Sleeps no longer than some time, in seconds and nanoseconds.
-fn ppoll(watched: &mut [Watched], time: Option<[u64; 2]>) -> Result<(), Errno> {
-    let time = time.as_ref().map_or(0, address);
+fn ppoll(watched: &mut [Watched], mut time: Option<[u64; 2]>) -> Result<(), Errno> {
+    let time = time.as_mut().map_or(0, address_mut);
     let words = [address_mut(watched), watched.len(), time, 0, MASK_BYTES, 0];
-    // SAFETY: the kernel reads and writes as many records as there are, and reads one time, if one is
-    // given; no mask is.
+    // SAFETY: the kernel reads and writes as many records as there are, and one time, if one is given,
+    // where it leaves what remains of it; no mask is.
     unsafe { call(number::PPOLL, words) }.map(|_count| ())
 }
 
