@@ -302,39 +302,60 @@ fn end_descendants() {
     if let Err(calls::ECHILD) = calls::reap(Patience::None) {
         return;
     }
-    let mut buffer = [0; 4096];
     loop {
-        let mut rest = children(&mut buffer).unwrap_or_default();
-        while let Some((pid, after)) = next_number(rest) {
-            rest = after;
-            calls::end_child(pid);
-        }
+        let listed = end_children();
         // Sleeps until one has ended: either one that was killed above, or a newborn's parent.
         if let Err(calls::ECHILD) = calls::reap(Patience::UntilOneEnds) {
             return;
         }
-        // Those that have ended meanwhile need no pass of their own.
-        reap(None);
+        // Those that have ended meanwhile need no pass of their own. As many as were listed, or the list
+        // would grow with them.
+        for _ in 0..listed {
+            if !matches!(calls::reap(Patience::None), Ok(Some(_))) {
+                break;
+            }
+        }
     }
 }
 
-/// The numbers of our children, as far as they fit; the rest is for the next pass.
-fn children(buffer: &mut [u8]) -> Result<&[u8], Errno> {
-    let file = calls::open_children()?;
-    let count = calls::read(file, buffer);
+/// Ends all children there are; how many.
+fn end_children() -> usize {
+    let Ok(file) = calls::open_children() else {
+        return 0;
+    };
+    let mut listed = 0;
+    let read = |buffer: &mut [u8]| calls::read(file, buffer).unwrap_or_default();
+    each_number(read, |pid| {
+        listed += 1;
+        calls::end_child(pid);
+    });
     calls::close(file);
-    Ok(buffer.get(..count?).unwrap_or_default())
+    listed
 }
 
-/// Splits one decimal number off; a number that the buffer cut short is left out.
-pub(crate) fn next_number(text: &[u8]) -> Option<(i32, &[u8])> {
-    let end = text.iter().position(|byte| *byte == b' ')?;
-    let mut number: i32 = 0;
-    for byte in text.get(..end)? {
-        let digit = i32::from(byte.checked_sub(b'0').filter(|digit| *digit < 10)?);
-        number = number.checked_mul(10)?.checked_add(digit)?;
+/// Goes through a list of decimal numbers with a space behind each, to its end.
+fn each_number(mut read: impl FnMut(&mut [u8]) -> usize, mut each: impl FnMut(i32)) {
+    let mut buffer = [0; 4096];
+    // As far as it was read: what is read at once may end within it. None of what is no number.
+    let mut number = Some(0_i32);
+    loop {
+        let count = read(&mut buffer);
+        let Some(text @ [_, ..]) = buffer.get(..count) else {
+            return;
+        };
+        for byte in text {
+            let digit = byte.wrapping_sub(b'0');
+            if digit < 10 {
+                number =
+                    number.and_then(|number| number.checked_mul(10)?.checked_add(i32::from(digit)));
+                continue;
+            }
+            if let (b' ', Some(number)) = (byte, number) {
+                each(number);
+            }
+            number = (*byte == b' ').then_some(0);
+        }
     }
-    Some((number, text.get(end + 1..)?))
 }
 
 /// Splits the packed word of `wait4`: without `WUNTRACED` it tells only of ends.
@@ -354,12 +375,37 @@ fn low(signal: i32) -> u8 {
 mod tests {
     use super::*;
 
+    fn numbers(list: &str, at_once: usize) -> Vec<i32> {
+        let mut left = list.as_bytes();
+        let read = |buffer: &mut [u8]| {
+            let count = left.len().min(buffer.len()).min(at_once);
+            let (now, later) = left.split_at(count);
+            buffer[..count].copy_from_slice(now);
+            left = later;
+            count
+        };
+        let mut found = Vec::new();
+        each_number(read, |number| found.push(number));
+        found
+    }
+
     #[test]
     fn children_are_numbers_with_a_space_behind_each() {
-        assert_eq!(next_number(b"12 345 "), Some((12, &b"345 "[..])));
-        assert_eq!(next_number(b"345 "), Some((345, &b""[..])));
-        for cut_short_or_wrong in [&b""[..], b"12", b"99999999999 ", b"1x ", b"-1 "] {
-            assert_eq!(next_number(cut_short_or_wrong), None);
+        assert_eq!(numbers("12 345 ", 100), [12, 345]);
+        for cut_short_or_wrong in ["", "12", "99999999999 ", "1x ", "-1 ", "x1 "] {
+            assert_eq!(numbers(cut_short_or_wrong, 100), [0; 0]);
+        }
+        assert_eq!(numbers("1x 99999999999 7 ", 100), [7]);
+    }
+
+    /// It is longer than what is read of it at once, and numbers lie across the edges.
+    #[test]
+    fn a_long_list_is_read_to_its_end() {
+        let list: Vec<String> = (1..3000).map(|number| number.to_string()).collect();
+        let list = list.join(" ") + " ";
+        for at_once in [1, 7, 1000, 4096, usize::MAX] {
+            let found = numbers(&list, at_once);
+            assert!(found.iter().copied().eq(1..3000), "{at_once}: {found:?}");
         }
     }
 
