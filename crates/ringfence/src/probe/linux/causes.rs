@@ -34,6 +34,15 @@ pub(super) fn answer(errno: Errno) -> String {
     words.to_lowercase()
 }
 
+/// Whether a host that answers so makes no user namespaces. Anything else may be over in a moment, as a limit of
+/// processes that was reached.
+pub(super) fn makes_none(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::ACCESS | Errno::INVAL | Errno::NOSPC | Errno::NOSYS | Errno::PERM | Errno::USERS
+    )
+}
+
 /// Why no user namespace can be made.
 pub(super) fn user_namespace(errno: Errno, around: &Surroundings) -> Feature {
     if let Some(wsl) = wsl_one(around) {
@@ -48,6 +57,10 @@ pub(super) fn user_namespace(errno: Errno, around: &Surroundings) -> Feature {
                 answer(errno)
             ),
             "use a kernel with CONFIG_USER_NS",
+        ),
+        Errno::AGAIN | Errno::NOMEM => missing(
+            format!("no process can be made to try it ({})", answer(errno)),
+            "try again, or allow more processes (`ulimit -u`)",
         ),
         _ => filtered(
             "user namespaces",
@@ -477,6 +490,23 @@ mod tests {
             let cause = user_namespace(errno, &around);
             assert_eq!(why_and_fix(&cause), (why, fix));
         }
+    }
+
+    #[test]
+    fn what_may_be_over_in_a_moment_is_no_host_without_namespaces() {
+        for errno in [Errno::PERM, Errno::NOSPC, Errno::INVAL, Errno::NOSYS] {
+            assert!(makes_none(errno), "{errno}");
+        }
+        for errno in [
+            Errno::AGAIN,
+            Errno::NOMEM,
+            Errno::MFILE,
+            Errno::NOTRECOVERABLE,
+        ] {
+            assert!(!makes_none(errno), "{errno}");
+        }
+        let cause = user_namespace(Errno::AGAIN, &filtered_in("docker"));
+        assert!(why_and_fix(&cause).0.contains("no process can be made"));
     }
 
     #[test]

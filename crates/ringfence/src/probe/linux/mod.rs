@@ -82,7 +82,10 @@ pub fn quick() -> HostFacts {
 /// rest is as in [`quick`], since the launch itself will try it. Only [`thorough`] knows the reasons.
 #[doc(hidden)]
 pub fn without_namespaces() -> Option<HostFacts> {
-    probe::namespaces(Namespaces::empty()).err()?;
+    let errno = probe::namespaces(Namespaces::empty()).err()?;
+    if !causes::makes_none(errno) {
+        return None;
+    }
     let refused = || {
         missing(
             "this host makes no user namespaces",
