@@ -367,17 +367,37 @@ fn script(cases: &[Case]) -> Vec<OsString> {
 fn base(binaries: Binaries) -> PathBuf {
     let wanted = PathBuf::from(binaries.tmp);
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let places = [Some(wanted.clone()), Some(PathBuf::from("/var/lib")), home];
-    let open = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o005 == 0o005);
-    let fits = |place: &PathBuf| {
-        let Ok(place) = fs::canonicalize(place) else {
-            return false;
-        };
-        let temporary = TEMPORARY.iter().any(|parent| place.starts_with(parent));
-        let reached = !is_root() || place.ancestors().all(open);
-        !temporary && reached && tempfile::tempdir_in(place).is_ok()
+    let places = [Some(wanted), Some(PathBuf::from("/var/lib")), home];
+    first_fit(places.into_iter().flatten(), is_root())
+}
+
+/// The first place that fits. A test in one that does not would fail for another reason than it says.
+fn first_fit(places: impl Iterator<Item = PathBuf>, is_root: bool) -> PathBuf {
+    let mut unfit = Vec::new();
+    for place in places {
+        match why_not(&place, is_root) {
+            None => return place,
+            Some(why) => unfit.push(format!("{}: {why}", place.display())),
+        }
+    }
+    panic!("there is no place for a world: {}", unfit.join("; "));
+}
+
+/// Why no world can lie in a place.
+fn why_not(place: &Path, is_root: bool) -> Option<String> {
+    let place = match fs::canonicalize(place) {
+        Ok(place) => place,
+        Err(error) => return Some(error.to_string()),
     };
-    places.into_iter().flatten().find(fits).unwrap_or(wanted)
+    if TEMPORARY.iter().any(|parent| place.starts_with(parent)) {
+        return Some("a session has a temporary directory of its own there".to_owned());
+    }
+    let open = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o005 == 0o005);
+    if is_root && !place.ancestors().all(open) {
+        return Some("a plain user does not get there".to_owned());
+    }
+    let tried = tempfile::tempdir_in(place);
+    tried.err().map(|error| error.to_string())
 }
 
 fn text(path: &Path) -> String {
@@ -399,6 +419,21 @@ fn own(path: &Path) {
     if fs::symlink_metadata(path).unwrap().is_dir() {
         for entry in fs::read_dir(path).unwrap() {
             own(&entry.unwrap().path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_does_not_fit_is_not_taken() {
+        let places = ["/nowhere", "/tmp", "/proc"].map(PathBuf::from);
+        let tried = std::panic::catch_unwind(|| first_fit(places.into_iter(), false));
+        let why = *tried.unwrap_err().downcast::<String>().unwrap();
+        for place in ["/nowhere: ", "/tmp: ", "/proc: "] {
+            assert!(why.contains(place), "{why}");
         }
     }
 }
