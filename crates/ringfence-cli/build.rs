@@ -6,9 +6,11 @@
 //! `start.ld` says what belongs together.
 //!
 //! A static program that may lie anywhere has some six thousand addresses to fill in before its first
-//! instruction. As a list they take 140 KiB, which are read at every start; packed, 2 KiB.
+//! instruction. As a list they take 140 KiB, which are read at every start; packed, 2 KiB. A static program
+//! brings along what unpacks them. Any other counts on the C library of the machine, where musl before 1.2.4
+//! does not know how and the program crashes, so there they stay a list.
 //!
-//! Nothing depends on either but the time of a start.
+//! Otherwise nothing depends on either but the time of a start.
 
 use std::env;
 
@@ -16,25 +18,38 @@ fn main() {
     println!("cargo::rerun-if-changed=start.ld");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={PLAIN}");
-    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
+    let variable = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
+    for argument in link_arguments(&variable) {
+        println!("cargo::rustc-link-arg-bin=ringfence={argument}");
+    }
+}
+
+/// What the linker is told, for a build with such variables.
+pub(crate) fn link_arguments(variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
     // Where it was measured. Other linkers know no such scripts, and unoptimised functions are others.
     let measured = is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ARCH", "x86_64")
         && is("CARGO_CFG_TARGET_ENV", "musl")
         && is("OPT_LEVEL", "3");
-    if measured && !is_toolchain_chosen() {
-        let directory = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-        println!("cargo::rustc-link-arg-bin=ringfence=-T{directory}/start.ld");
-        println!("cargo::rustc-link-arg-bin=ringfence=-Wl,-z,pack-relative-relocs");
+    if !measured || is_toolchain_chosen(variable) {
+        return Vec::new();
     }
+    let directory = variable("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let mut arguments = vec![format!("-T{directory}/start.ld")];
+    let features = variable("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    if features.split(',').any(|feature| feature == "crt-static") {
+        arguments.push("-Wl,-z,pack-relative-relocs".to_owned());
+    }
+    arguments
 }
 
 /// Whether somebody wants a linker of his own, which may know no such scripts either, or a C library of
 /// his own (`link-self-contained`), which may be too old to unpack anything.
-fn is_toolchain_chosen() -> bool {
-    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    env::var_os(PLAIN).is_some()
-        || env::var_os("RUSTC_LINKER").is_some()
+fn is_toolchain_chosen(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    variable(PLAIN).is_some()
+        || variable("RUSTC_LINKER").is_some()
         || flags.contains("fuse-ld")
         || flags.contains("linker")
         || flags.contains("self-contained")

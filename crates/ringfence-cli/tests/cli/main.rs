@@ -31,6 +31,8 @@ mod limits;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod linger;
+#[cfg(test)]
+mod link;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod missing;
