@@ -202,6 +202,80 @@ fn a_given_bare_repository_takes_commits_and_no_hooks() {
     });
 }
 
+/// What one session does so that the next one finds no repository, and may write what git runs there.
+#[test]
+fn a_given_bare_repository_is_one_in_the_next_session_too() {
+    const RESTORED: &str = "rm -rf .git; for name in HEAD objects refs; do
+        test ! -e $name.away || { rm -rf $name; mv $name.away $name; }; done; git rev-parse --git-dir >/dev/null";
+    for_each_user(binaries!(), |world| {
+        repository(world);
+        let store = world.path("store.git");
+        let hook = [denied(
+            op!["create", store.join("hooks/post-update")],
+            "EROFS",
+        )];
+        for level in ["hidden", "write"] {
+            let setup = given(world, level, "store.git");
+            for first in [
+                "mkdir .git",
+                "mkdir -p .git/objects .git/refs; echo 'ref: refs/heads/x' > .git/HEAD",
+                "mv HEAD HEAD.away",
+                "mv objects objects.away",
+                "mv refs refs.away",
+                "mv HEAD HEAD.away; mv objects objects.away; mv refs refs.away; mkdir .git",
+                "mv objects objects.away; mkdir objects; mv refs refs.away; ln -s refs.away refs",
+            ] {
+                // The control: each is something that can be done, and undone.
+                host(world, &store, &format!("{first}; {RESTORED}"));
+                inside(world, &setup, &format!("cd ../store.git; {first}"));
+                world.check_confined(&setup, &hook);
+                host(world, &store, RESTORED);
+            }
+            world.control(&hook);
+            fs::remove_file(store.join("hooks/post-update")).unwrap();
+        }
+    });
+}
+
+/// Git writes some of its files in place there, too, and follows a link.
+#[test]
+fn no_link_is_made_in_a_given_bare_repository() {
+    for_each_user(binaries!(), |world| {
+        repository(world);
+        let store = world.path("store.git");
+        let victim = world.outside("victim");
+        let links = format!(
+            "ln -s {victim} FETCH_HEAD; mkdir x; ln -s {victim} x/y; ln -s {victim} ../project/z
+             mv ../project/z logs; ln -s {victim} objects/z; ln -s {victim} refs/heads/z; true",
+            victim = victim.display()
+        );
+        let prepare = || {
+            let script = "find . -type l -delete; rm -rf x logs";
+            host(world, &store, script);
+            fs::write(&victim, "precious").unwrap();
+            world.own();
+        };
+        let fetch = "git -C ../store.git fetch ../granted HEAD || true";
+        let precious = || fs::read_to_string(&victim).unwrap() == "precious";
+        let made = || host(world, &store, "find . -type l").lines;
+        prepare();
+        host(world, &store, &links);
+        assert_eq!(made().len(), 5);
+        host(world, &world.path("granted"), fetch);
+        assert!(!precious(), "git no longer writes through links");
+        for level in ["hidden", "read", "write"] {
+            let setup = given(world, level, "store.git");
+            for setup in [setup.clone(), setup.without(Step::Root)] {
+                prepare();
+                let done = inside(world, &setup, &format!("cd ../store.git; {links}"));
+                assert_eq!(made(), [""; 0], "{level}: {}", done.stderr);
+                host(world, &world.path("granted"), fetch);
+                assert!(precious(), "{level}");
+            }
+        }
+    });
+}
+
 /// Whoever could replace the link would have git obey anything.
 #[test]
 fn a_link_in_the_place_of_a_given_repository_is_refused() {

@@ -9,9 +9,10 @@ use std::fmt;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
+use crate::origin::{BuiltIn, Origin};
 use crate::path::AbsPath;
 use crate::policy::{Access, Content, FileRule, Found, Policy};
-use crate::settings::Limit;
+use crate::settings::{GitLevel, Limit};
 
 /// What a new root starts from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -150,6 +151,9 @@ pub(super) fn root(policy: &Policy) -> Root {
             continue;
         }
         let (kind, seen) = mount(policy, rule, view);
+        if kind.is_none() && is_mark(policy, rule) && view == View::Host(Access::Write) {
+            mounts.pin_up_to(&mounted_at, rule.path.clone());
+        }
         let shown_by = match kind {
             None => mounted_at,
             Some(kind) => {
@@ -207,6 +211,13 @@ fn mount(policy: &Policy, rule: &FileRule, above: View) -> (Option<MountKind>, V
         }
         (access, Content::Host, _) => (Some(MountKind::Bind { access }), View::Host(access)),
     }
+}
+
+/// Whether a rule is for what a repository is known by, which may be written and not moved away.
+fn is_mark(policy: &Policy, rule: &FileRule) -> bool {
+    rule.origin == Origin::BuiltIn(BuiltIn::Git)
+        && rule.access == Access::Write
+        && policy.git().value != GitLevel::Full
 }
 
 /// Links of the host that have to be made again, because nothing around them is seen.

@@ -6,7 +6,7 @@
 mod names;
 mod secrets;
 
-pub use names::{GIT_KNOBS, PROTECTED, RUN_LATER, RUN_LATER_IN, WORKTREE_KNOBS};
+pub use names::{GIT_KNOBS, GIT_MARKS, PROTECTED, RUN_LATER, RUN_LATER_IN, WORKTREE_KNOBS};
 pub use secrets::{Relocated, SECRET_VARIABLES, SECRETS};
 
 use super::files::{Access, Content};

@@ -43,6 +43,7 @@ pub struct Policy {
     pub(crate) environment: Environment,
     pub(crate) limits: Limits,
     pub(crate) git: Located<GitLevel>,
+    pub(crate) linkless: Vec<AbsPath>,
     pub(crate) on_gap: Located<OnGap>,
     pub(crate) tmp: Located<Tmp>,
     pub(crate) unsandboxed: Located<Unsandboxed>,
@@ -185,6 +186,19 @@ impl Policy {
     /// How much of the project's git metadata may be used.
     pub fn git(&self) -> &Located<GitLevel> {
         &self.git
+    }
+
+    /// Git directories that may be written, but get no symbolic links: git writes through those.
+    pub fn linkless(&self) -> impl Iterator<Item = &AbsPath> {
+        let written = |path: &&AbsPath| self.files.access(path).access == Access::Write;
+        self.linkless.iter().filter(written)
+    }
+
+    /// Directories of the host's that somebody gave for writing, beside the project.
+    pub fn given(&self) -> impl Iterator<Item = &AbsPath> {
+        let rules = self.files.rules().iter();
+        let given = rules.filter(|rule| rule.is_given(&self.project));
+        given.map(|rule| &rule.path)
     }
 
     /// What to do when the host cannot enforce a rule.

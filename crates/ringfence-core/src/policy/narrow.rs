@@ -29,6 +29,10 @@ impl Policy {
             (wide.preset, wide.notes)
         };
         let sockets = self.sockets.into_iter();
+        let mut linkless = self.linkless;
+        linkless.extend(wide.linkless);
+        linkless.sort();
+        linkless.dedup();
         Self {
             preset,
             files: self.files.meet(&wide.files).into(),
@@ -40,6 +44,7 @@ impl Policy {
             environment: self.environment.meet(&wide.environment),
             limits: self.limits.meet(&wide.limits),
             git: stricter(self.git, wide.git),
+            linkless,
             on_gap: stricter(self.on_gap, wide.on_gap),
             tmp: stricter(self.tmp, wide.tmp),
             unsandboxed: stricter(self.unsandboxed, wide.unsandboxed),

@@ -2,10 +2,9 @@
 
 use ringfence_core::git::{Position, Repository, Shape};
 use ringfence_core::path::AbsPath;
-use ringfence_core::policy::{Found, Seen, written_paths};
+use ringfence_core::policy::{Found, Seen, lists, written_paths};
 use ringfence_core::settings::{Kind, Settings};
 
-use super::inner::is_git_directory;
 use super::{Finder, Reach, Search};
 use crate::lookout::Lookout;
 
@@ -17,42 +16,49 @@ pub fn granted(
     search: &Search,
     lookout: &Lookout,
 ) -> Vec<Repository> {
-    let mut found: Vec<Repository> = Vec::new();
+    let mut trees: Vec<AbsPath> = Vec::new();
     for path in written_paths(settings, kind) {
-        let Seen::At(directory, Found::Directory) = lookout.look(&path) else {
+        let Seen::At(tree, Found::Directory) = lookout.look(&path) else {
             // Whatever else it is has nothing in it, or is a mistake that is told later.
             continue;
         };
-        let known = |known: &Repository| known.working_tree() == directory;
-        if search.project.covers(&directory) || found.iter().any(known) {
-            continue;
+        if !search.project.covers(&tree) && !trees.contains(&tree) {
+            trees.push(tree);
         }
-        let entry = directory.below(".git");
-        let bare = lookout.look(entry.as_path()) == Seen::Absent;
-        if bare && !is_git_directory(&directory) {
-            continue;
-        }
-        let search = Search {
-            project: directory.clone(),
-            variables: Vec::new(),
-            ..search.clone()
+    }
+    let found = trees.iter().flat_map(|tree| at_top(tree, search, lookout));
+    found.collect()
+}
+
+/// The repositories of one directory: it can be the working tree of one and be one itself. Whoever looks at
+/// only one of the two is shown the other by a session that makes it.
+pub(crate) fn at_top(tree: &AbsPath, search: &Search, lookout: &Lookout) -> Vec<Repository> {
+    let search = Search {
+        project: tree.clone(),
+        variables: Vec::new(),
+        ..search.clone()
+    };
+    let finder = Finder::new(&search, Reach::Own, lookout);
+    let mut found = Vec::new();
+    let entry = tree.below(".git");
+    if lookout.look(entry.as_path()) != Seen::Absent {
+        // A link, or what cannot be looked up, is told by whoever protects the name.
+        let unknown = || Repository {
+            entry,
+            shape: Shape::Pointer,
+            position: Position::Granted,
+            git_dirs: Vec::new(),
+            obeyed: Vec::new(),
         };
-        let finder = Finder::new(&search, Reach::Own, lookout);
-        found.push(if bare {
-            finder.bare(directory, Position::Granted)
-        } else {
-            // A link, or what cannot be looked up, is told by whoever protects the name.
-            let unknown = || Repository {
-                entry,
-                shape: Shape::Pointer,
-                position: Position::Granted,
-                git_dirs: Vec::new(),
-                obeyed: Vec::new(),
-            };
-            finder
-                .at(&directory, Position::Granted)
-                .unwrap_or_else(unknown)
-        });
+        found.push(finder.at(tree, Position::Granted).unwrap_or_else(unknown));
+    }
+    // Not what git asks for, which a session could have moved away for a while: see `lists::GIT_MARKS`.
+    let is_there = |mark: &str| {
+        let seen = lookout.look(tree.below(mark).as_path());
+        matches!(seen, Seen::At(_, Found::Directory))
+    };
+    if lists::GIT_MARKS.iter().all(|mark| is_there(mark)) {
+        found.push(finder.bare(tree.clone(), Position::Granted));
     }
     found
 }

@@ -242,7 +242,10 @@ pub const GIT_KNOBS: &[&str] = &[
     "sequencer/opts",
 ];
 
-/// The same for the directory that git keeps for one linked working tree.
+/// What git knows a repository by, beside its `HEAD`: directories that git itself never puts elsewhere.
+pub const GIT_MARKS: &[&str] = &["objects", "refs"];
+
+/// The same as [`GIT_KNOBS`] for the directory that git keeps for one linked working tree.
 pub const WORKTREE_KNOBS: &[&str] = &[
     "commondir",
     "config.worktree",

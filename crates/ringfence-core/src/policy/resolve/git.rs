@@ -61,6 +61,7 @@ impl Builder<'_> {
         };
         self.name(tree, Path::new(".git"), access, git());
         if level == GitLevel::Write && is_directory {
+            self.linkless.push(directory.clone());
             for knob in lists::GIT_KNOBS {
                 self.name(&directory, Path::new(knob), Access::Execute, git());
             }
@@ -105,6 +106,29 @@ impl Builder<'_> {
         }
         for directory in &repository.git_dirs {
             self.knobs(directory);
+            self.marks(directory);
+            self.linkless.push(directory.path.clone());
+        }
+    }
+
+    /// Keeps in their place what a repository is known by. A session that moved it away would have the next
+    /// one find no repository, and so write what git runs there.
+    fn marks(&mut self, directory: &GitDir) {
+        if directory.role == Role::Worktree {
+            return;
+        }
+        for mark in lists::GIT_MARKS {
+            let path = directory.path.below(mark);
+            match (self.look)(path.as_path()) {
+                Seen::At(target, found) if target == path => {
+                    self.rule_for(path, found, Access::Write, git());
+                }
+                Seen::Absent => {}
+                // A link could be replaced.
+                Seen::At(..) | Seen::Unreadable(_) => {
+                    self.name(&directory.path, Path::new(mark), Access::Execute, git());
+                }
+            }
         }
     }
 
@@ -138,6 +162,7 @@ impl Builder<'_> {
         };
         self.rule(directory.path.as_path(), access, git(), OnAbsent::Skip);
         if level == GitLevel::Write && access == Access::Write {
+            self.linkless.push(directory.path.clone());
             self.knobs(directory);
         }
     }

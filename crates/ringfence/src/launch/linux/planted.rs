@@ -2,8 +2,8 @@
 //!
 //! Git writes some files of its directories in place (`COMMIT_EDITMSG`, `FETCH_HEAD`, logs), and
 //! through a link if there is one: who leaves a link there has the host's next commit overwrite what
-//! it leads to. Git itself makes no links there, so at level `write` nobody inside may. As with all
-//! that [`super::guard`] answers, the look is at a copy and can be raced: what is made all the same
+//! it leads to. Git itself makes no links there, so at level `write` nobody inside may, nor in a bare
+//! repository that was given for writing. As with all that [`super::guard`] answers, the look is at a copy and can be raced: what is made all the same
 //! is not put aside, but told at the end.
 
 use std::ffi::OsStr;
@@ -11,10 +11,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_core::origin::{BuiltIn, Origin};
-use ringfence_core::policy::{Access, Found, Policy};
+use ringfence_core::policy::Policy;
 use ringfence_core::seccomp::Syscall;
-use ringfence_core::settings::GitLevel;
 use ringfence_sys::files::{self, OpenFlags};
 use ringfence_sys::notify::Notification;
 use ringfence_sys::{Errno, Pid};
@@ -27,16 +25,8 @@ use super::guard::{Guard, RENAME_EXCHANGE};
 
 /// The git directories in which nobody inside makes a link.
 pub(super) fn linkless(policy: &Policy) -> Vec<PathBuf> {
-    if policy.git().value != GitLevel::Write {
-        return Vec::new();
-    }
-    let rules = policy.files().rules().iter();
-    let written = rules.filter(|rule| {
-        rule.origin == Origin::BuiltIn(BuiltIn::Git)
-            && rule.access == Access::Write
-            && rule.found == Found::Directory
-    });
-    written.map(|rule| rule.path.as_path().to_owned()).collect()
+    let directories = policy.linkless();
+    directories.map(|path| path.as_path().to_owned()).collect()
 }
 
 /// Where a call keeps a path: which argument is the directory, none for the current one, and which
