@@ -42,6 +42,8 @@ mod git_metadata;
 #[cfg(test)]
 mod git_planted;
 #[cfg(test)]
+mod git_unlisted;
+#[cfg(test)]
 mod granted_trees;
 #[cfg(test)]
 mod grants;

@@ -38,6 +38,8 @@ pub enum Layer {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum BuiltIn {
+    /// Directories of the project that could not be looked into.
+    Closed,
     /// Shell start-up files and `~/.config`, readable in a terminal.
     Dotfiles,
     /// The drives of Windows, seen from WSL.
@@ -122,6 +124,9 @@ impl Origin {
 impl fmt::Display for BuiltIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Closed => f.write_str(
+                "built-in rule for directories that cannot be listed, until `chmod u+rx` lets them be",
+            ),
             Self::Dotfiles => f.write_str("built-in list of shell start-up files"),
             Self::Environment => f.write_str("built-in list of variables"),
             Self::Git => f.write_str("built-in git metadata rule"),

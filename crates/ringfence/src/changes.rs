@@ -291,7 +291,13 @@ impl After<'_> {
             } else {
                 &path
             };
-            let Some(directory) = open_below(&root, here) else {
+            let Ok(directory) = open_below(&root, here) else {
+                // What was closed before was so for the session, too.
+                let closed = Some(self.before.project.below(&path));
+                let mut above = std::iter::successors(closed, AbsPath::parent);
+                let known = self.before.repositories.as_ref();
+                let known = known.is_some_and(|known| above.any(|path| known.contains_key(&path)));
+                self.changes.complete &= known;
                 continue;
             };
             let mut looks = Looks::default();

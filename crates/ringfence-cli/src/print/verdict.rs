@@ -256,6 +256,10 @@ fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant
         Access::Read | Access::Execute => "write",
         Access::Write => return None,
     };
+    if *origin == Origin::BuiltIn(BuiltIn::Closed) {
+        // No setting makes it known what is in there.
+        return None;
+    }
     let shown = shell_word(path.as_path().as_os_str());
     let same_path = verdict.rule.is_some_and(|rule| rule.path == *path);
     // A flag beats every file. A second line in the same file would contradict the first, and

@@ -28,10 +28,10 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The directory that it is the repository of; itself where it is bare.
+    /// The directory that it is the repository of; itself where it is bare, or could not be looked into.
     pub fn working_tree(&self) -> AbsPath {
         match self.shape {
-            Shape::Bare => self.entry.clone(),
+            Shape::Bare | Shape::Closed => self.entry.clone(),
             Shape::Directory | Shape::Pointer => self.entry.parent().unwrap_or_else(AbsPath::root),
         }
     }
@@ -64,6 +64,8 @@ pub enum Role {
 pub enum Shape {
     /// A directory that is a repository without being called `.git`.
     Bare,
+    /// A directory that could not be looked into: whatever it holds may be a repository.
+    Closed,
     /// A directory called `.git`.
     Directory,
     /// A file called `.git` that leads to a directory elsewhere.

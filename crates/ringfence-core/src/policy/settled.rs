@@ -134,7 +134,7 @@ fn strength(origin: &Origin) -> (Layer, u8) {
     };
     let rank = match list {
         BuiltIn::Drives | BuiltIn::Homes | BuiltIn::Runtime | BuiltIn::Secrets => 3,
-        BuiltIn::Git | BuiltIn::Protected => 2,
+        BuiltIn::Closed | BuiltIn::Git | BuiltIn::Protected => 2,
         BuiltIn::Project | BuiltIn::Session => 1,
         BuiltIn::Dotfiles
         | BuiltIn::Environment

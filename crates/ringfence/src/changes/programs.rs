@@ -176,7 +176,7 @@ impl<'a> Look<'a> {
     }
 
     fn at(&mut self, directory: &Path, mut each: impl FnMut(PathBuf, Seen<'_>)) {
-        let Some(opened) = open_below(self.root, directory) else {
+        let Ok(opened) = open_below(self.root, directory) else {
             return;
         };
         let (root, bytes) = (self.root, &mut self.bytes);
@@ -244,7 +244,7 @@ fn regular(root: &OwnedFd, path: &Path, linked: bool) -> Option<(File, Stat)> {
 /// A regular file of the project; where links lead is not asked.
 #[cfg(not(target_os = "linux"))]
 fn regular(root: &OwnedFd, path: &Path, linked: bool) -> Option<(File, Stat)> {
-    let directory = open_below(root, path.parent()?)?;
+    let directory = open_below(root, path.parent()?).ok()?;
     let flags = READING | OFlags::NOFOLLOW;
     let file = rustix::fs::openat(&directory, path.file_name()?, flags, Mode::empty());
     opened(file.ok().filter(|_| !linked)?)

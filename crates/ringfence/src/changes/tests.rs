@@ -128,3 +128,20 @@ fn what_was_planted_neither_stops_nor_leads_the_look_away() {
     // What hangs, hangs for ever.
     assert!(started.elapsed() < std::time::Duration::from_mins(1));
 }
+
+/// What cannot be looked into was not compared, unless the session could not look into it either.
+#[test]
+fn a_directory_that_cannot_be_opened_is_not_passed_over() {
+    let (_guard, project) = project();
+    let search = Search::new(project.clone());
+    let before = Before::look(&search);
+    // Deeper than a path is long.
+    let mut at = reading::directory(&project).unwrap();
+    let name = "x".repeat(250);
+    for _ in 0..20 {
+        rustix::fs::mkdirat(&at, &name, Mode::from_raw_mode(0o700)).unwrap();
+        at = open_below(&at, Path::new(&name)).unwrap();
+    }
+    assert!(!before.compare().complete);
+    assert!(Before::look(&search).compare().complete);
+}

@@ -189,7 +189,7 @@ mod tests {
         std::fs::create_dir(root.below("d2/.git").as_path()).unwrap();
         asking.ask_the_rest();
         assert!(!asking.all_as_they_were());
-        let (mut places, Changed(listed), _) = scan::walk_on(&asking).unwrap();
+        let (mut places, Changed(listed), _) = scan::walk_on(&root, &asking).unwrap();
         assert_eq!(listed, 1);
         places.sort_by(|a, b| a.directory.cmp(&b.directory));
         let found: Vec<&Path> = places
@@ -204,7 +204,7 @@ mod tests {
         let (_guard, root, tree) = remembered();
         let many = tree.nodes.len();
         let asking = Asking::new(&root, tree).unwrap();
-        let (_, Changed(listed), _) = scan::walk_on(&asking).unwrap();
+        let (_, Changed(listed), _) = scan::walk_on(&root, &asking).unwrap();
         assert_eq!(listed, many);
     }
 

@@ -17,7 +17,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 
 use super::scan::What;
 
-const MAGIC: &[u8; 16] = b"ringfence tree 1";
+const MAGIC: &[u8; 16] = b"ringfence tree 2";
 /// No tree that may be walked needs more.
 const LONGEST: u64 = 64 << 20;
 /// What changed this shortly before it was looked at may change again within one tick of the file
@@ -174,6 +174,7 @@ impl Tree {
                 What::GitDirectory => 1,
                 What::GitFile => 2,
                 What::Bare => 3,
+                What::Closed => 4,
             });
         }
         out
@@ -207,6 +208,7 @@ impl Tree {
                 [1] => What::GitDirectory,
                 [2] => What::GitFile,
                 [3] => What::Bare,
+                [4] => What::Closed,
                 _ => return None,
             };
             tree.push(parent, name, stamp, what);

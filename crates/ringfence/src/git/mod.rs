@@ -120,6 +120,7 @@ pub(crate) fn entries_and(
 pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shape)> {
     Some(match what {
         What::Bare => (directory.clone(), Shape::Bare),
+        What::Closed => (directory.clone(), Shape::Closed),
         What::GitDirectory => (directory.below(".git"), Shape::Directory),
         What::GitFile => (directory.below(".git"), Shape::Pointer),
         What::Plain => return None,
@@ -261,7 +262,7 @@ impl<'a> Finder<'a> {
                 .lookout
                 .know(&directory.below(".git"), Found::Directory),
             What::GitFile => self.lookout.know(&directory.below(".git"), Found::File),
-            What::Bare | What::Plain => {}
+            What::Bare | What::Closed | What::Plain => {}
         }
     }
 
@@ -277,6 +278,7 @@ impl<'a> Finder<'a> {
                 path: entry.clone(),
                 role: Role::Main,
             }],
+            Shape::Closed => Vec::new(),
             Shape::Pointer => self.pointed(&entry, directory),
         };
         let obeyed = self.obeyed(&git_dirs, directory, Position::Within);

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ringfence_core::path::AbsPath;
+use ringfence_core::text::printable_path;
 use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::asking::{Asking, now};
 use super::cache::{Stamp, Tree};
@@ -23,8 +25,9 @@ use super::reading::{self, Entry};
 
 /// More directories than any project has; what is larger is refused, not searched in part.
 const MOST_DIRECTORIES: usize = 250_000;
-/// No path of the kernel's is deeper.
-const DEEPEST: usize = 2048;
+/// What lies deeper, or has a longer path, is closed: nobody could mount over all that may be in it.
+const DEEPEST: usize = 256;
+const LONGEST: usize = 3072;
 
 /// Something that a walk found.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -37,6 +40,8 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum What {
     Bare,
+    /// Nobody can say what is in it, so nobody gets at it.
+    Closed,
     GitDirectory,
     GitFile,
     /// Neither: a directory like any other.
@@ -44,11 +49,13 @@ pub(crate) enum What {
 }
 
 /// The tree could not be walked whole.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum Incomplete {
+    #[error("{} in it cannot be listed: {why}", printable_path(.directory))]
+    Broken { directory: PathBuf, why: Errno },
     #[error("it holds more than {MOST_DIRECTORIES} directories")]
     TooMany,
-    #[error("it cannot be listed")]
+    #[error("it cannot be listed; `chmod u+rx` on it would help")]
     Unreadable,
 }
 
@@ -62,13 +69,17 @@ pub(super) fn walk(
     if asking.all_as_they_were() {
         return Ok((asking.presumed(), Changed(0), asking.tree));
     }
-    walk_on(&asking)
+    walk_on(root, &asking)
 }
 
 /// The same, of a tree whose directories were asked: those that have changed are listed.
-pub(super) fn walk_on(asking: &Asking) -> Result<(Vec<Place>, Changed, Tree), Incomplete> {
+pub(super) fn walk_on(
+    root: &AbsPath,
+    asking: &Asking,
+) -> Result<(Vec<Place>, Changed, Tree), Incomplete> {
     let mut walk = Walk {
         asking,
+        above: root.as_path().as_os_str().len() + 1,
         children: children(&asking.tree),
         tree: Tree::default(),
         paths: Vec::new(),
@@ -89,6 +100,8 @@ pub(super) struct Changed(pub(super) usize);
 struct Walk<'a> {
     /// Which of the remembered directories are as they were.
     asking: &'a Asking,
+    /// How long the root's path is.
+    above: usize,
     children: HashMap<u32, Vec<u32>>,
     tree: Tree,
     /// For each directory of the new tree, its path below the root.
@@ -166,12 +179,13 @@ impl Walk<'_> {
     ) -> Result<(), Incomplete> {
         self.changed += 1;
         let path = self.path(index).to_owned();
-        if path.components().count() > DEEPEST {
-            return Err(Incomplete::TooMany);
-        }
-        // What cannot be opened holds nothing that the session could reach either.
-        let Some((directory, stamp)) = self.open(&path) else {
-            return Ok(());
+        let (directory, stamp) = match self.open(&path) {
+            Ok(opened) => opened,
+            // Gone, or no directory any more.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            // Its owner can open it, and so can a session of the same user.
+            Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) => return self.close(index),
+            Err(why) => return Err(broken(path, why)),
         };
         let mut found = Looks::default();
         let mut names: Vec<Vec<u8>> = Vec::new();
@@ -188,6 +202,10 @@ impl Walk<'_> {
             }
         });
         self.buffer = buffer;
+        match listed {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(why) => return Err(broken(path, why)),
+        }
         names.extend(found.settle(&directory));
         let what = found.what();
         if let Some(node) = self.tree.node_mut(index) {
@@ -223,15 +241,31 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn open(&self, path: &Path) -> Option<(OwnedFd, Stamp)> {
+    fn open(&self, path: &Path) -> Result<(OwnedFd, Stamp), Errno> {
+        let length = self.above + path.as_os_str().len();
+        if length > LONGEST || path.components().count() > DEEPEST {
+            return Err(Errno::NAMETOOLONG);
+        }
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
         } else {
             path
         };
         let directory = open_below(&self.asking.root, path)?;
-        let status = rustix::fs::fstat(&directory).ok()?;
-        Some((directory, Stamp::of(&status)))
+        // Asked by a name in it: what can be listed and not entered holds what cannot be looked at.
+        let status = rustix::fs::statat(&directory, ".", AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((directory, Stamp::of(&status)))
+    }
+
+    /// A directory that cannot be looked into. It has no time to be remembered by.
+    fn close(&mut self, index: u32) -> Result<(), Incomplete> {
+        if index == 0 {
+            return Err(Incomplete::Unreadable);
+        }
+        if let Some(node) = self.tree.node_mut(index) {
+            node.what = What::Closed;
+        }
+        Ok(())
     }
 
     fn places(&self) -> Vec<Place> {
@@ -247,17 +281,21 @@ impl Walk<'_> {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Option<OwnedFd> {
+pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(root, path, flags, Mode::empty(), beneath).ok()
+    openat2(root, path, flags, Mode::empty(), beneath)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Option<OwnedFd> {
+pub(crate) fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    rustix::fs::openat(root, path, flags, Mode::empty()).ok()
+    rustix::fs::openat(root, path, flags, Mode::empty())
+}
+
+fn broken(directory: PathBuf, why: Errno) -> Incomplete {
+    Incomplete::Broken { directory, why }
 }
 
 /// What the names in a directory say about it.

@@ -126,3 +126,39 @@ fn another_spelling_is_a_directory_like_any_other_where_cases_are_told_apart() {
     let expected = expected.map(|path| (path.to_owned(), What::GitDirectory));
     assert_eq!(seen(&places), expected);
 }
+
+/// A directory with a path that nobody could mount below is closed where it begins to be one, and asked
+/// about each time.
+#[test]
+fn what_is_too_deep_is_closed_and_not_remembered() {
+    let (_guard, root) = root();
+    let long = ["x".repeat(250).as_str()]
+        .repeat(LONGEST / 250 + 1)
+        .join("/");
+    let deep = ["d"].repeat(DEEPEST + 1).join("/");
+    make(&root, &[&format!("{long}/.git"), &format!("{deep}/.git")]);
+    settle();
+    let (places, Changed(first), tree) = walk(&root, None).unwrap();
+    let closed = |path: &str| {
+        let all = Path::new(path).ancestors();
+        let fits = |path: &Path| {
+            path.components().count() <= DEEPEST
+                && root.below(path).as_path().as_os_str().len() <= LONGEST
+        };
+        let first = all.take_while(|path| !fits(path)).last().unwrap();
+        (first.display().to_string(), What::Closed)
+    };
+    let mut expected = [closed(&long), closed(&deep)];
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(seen(&places), expected);
+    assert_eq!(
+        Tree::from_bytes(&tree.to_bytes(&root), &root)
+            .unwrap()
+            .repositories(),
+        2
+    );
+
+    let (again, Changed(listed), _) = walk(&root, Some(tree)).unwrap();
+    assert_eq!(seen(&again), expected);
+    assert_eq!((listed, first > 2), (2, true));
+}

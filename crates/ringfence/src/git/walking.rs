@@ -81,7 +81,7 @@ pub fn presume(
         } if tree.repositories() >= WORTH_A_THREAD => (memory, tree),
         remembered => return Ok((finder.walked(remembered)?, None)),
     };
-    let asking = Asking::new(&search.project, tree).map_err(|why| unsearchable(search, why))?;
+    let asking = Asking::new(&search.project, tree).map_err(|why| unsearchable(search, &why))?;
     let asking = Arc::new(asking);
     help(&asking);
     let walking = Walking {
@@ -143,7 +143,7 @@ impl Walking {
         if self.asking.all_as_they_were() {
             return true;
         }
-        let Ok((places, listed, tree)) = scan::walk_on(&self.asking) else {
+        let Ok((places, listed, tree)) = scan::walk_on(&self.project, &self.asking) else {
             return false;
         };
         let known = self.asking.tree.nodes.len();
@@ -186,7 +186,7 @@ pub(super) fn tree(
     let Remembered { memory, tree } = remembered;
     let known = tree.as_ref().map_or(0, |tree| tree.nodes.len());
     let walked = scan::walk(&search.project, tree);
-    let (places, listed, tree) = walked.map_err(|why| unsearchable(search, why))?;
+    let (places, listed, tree) = walked.map_err(|why| unsearchable(search, &why))?;
     keep(memory.as_ref(), &search.project, known, listed, &tree);
     Ok((places, tree))
 }
@@ -207,7 +207,7 @@ fn keep(
     }
 }
 
-fn unsearchable(search: &Search, why: Incomplete) -> Unsearchable {
+fn unsearchable(search: &Search, why: &Incomplete) -> Unsearchable {
     Unsearchable {
         project: search.project.clone(),
         why: why.to_string(),

@@ -133,6 +133,10 @@ impl Builder<'_> {
     }
 
     fn repository(&mut self, repository: &Repository, level: GitLevel) {
+        if repository.shape == Shape::Closed {
+            let closed = Origin::BuiltIn(BuiltIn::Closed);
+            return self.found_rule(&repository.entry, Access::None, closed);
+        }
         let pointer = repository.shape == Shape::Pointer;
         if pointer && repository.position == Position::Within {
             let access = match level {
@@ -141,7 +145,7 @@ impl Builder<'_> {
                 GitLevel::Write => Access::Execute,
                 GitLevel::Full => return,
             };
-            self.rule(repository.entry.as_path(), access, git(), OnAbsent::Skip);
+            self.found_rule(&repository.entry, access, git());
         }
         for directory in &repository.git_dirs {
             let at_root = matches!(repository.position, Position::Granted | Position::Own);
@@ -160,11 +164,21 @@ impl Builder<'_> {
             GitLevel::Write if self.has_link(directory) => Access::Execute,
             GitLevel::Write | GitLevel::Full => Access::Write,
         };
-        self.rule(directory.path.as_path(), access, git(), OnAbsent::Skip);
+        self.found_rule(&directory.path, access, git());
         if level == GitLevel::Write && access == Access::Write {
             self.linkless.push(directory.path.clone());
             self.knobs(directory);
         }
+    }
+
+    /// What is gone since somebody looked needs no rule. What cannot be looked at any more does, and
+    /// has none.
+    fn found_rule(&mut self, path: &AbsPath, access: Access, origin: Origin) {
+        let on_absent = match (self.look)(path.as_path()) {
+            Seen::Unreadable(_) => OnAbsent::Hide,
+            Seen::Absent | Seen::At(..) => OnAbsent::Skip,
+        };
+        self.rule(path.as_path(), access, origin, on_absent);
     }
 
     /// What git would run or obey stays as it is.

@@ -1,0 +1,89 @@
+//! 31, 35, 37: repositories in directories that one session has made unreadable, so that the next one
+//! would not find them.
+
+use std::fs;
+
+use ringfence_testkit::{Who, World, binaries, for_each_user, is_root, not_run};
+
+use super::git_metadata::{host, inside, level};
+
+const HOOK: &str = "vendor/sub/.git/hooks/post-checkout";
+
+/// A repository two directories down, whatever was there before.
+fn repository(world: &World) {
+    let script =
+        "chmod -R u+rwX .; find . -mindepth 1 -delete; git init -q .; git init -q vendor/sub
+                  git -C vendor/sub config a.b told";
+    host(world, &world.project(""), script);
+}
+
+/// Closes it in one session and writes a hook in the next one, first on the host.
+fn attack(world: &World, level_name: &str, close: &str) {
+    let open = "chmod 755 vendor; chmod 755 vendor/sub; chmod 755 vendor/sub/.git";
+    let write =
+        format!("cat vendor/sub/.git/config; echo evil > {HOOK}; {open}; echo evil > {HOOK}; true");
+    let hook = world.project(HOOK);
+    repository(world);
+    host(
+        world,
+        &world.project(""),
+        &format!("{close}; {open}; echo evil > {HOOK}"),
+    );
+    assert!(hook.try_exists().unwrap(), "{close}");
+
+    repository(world);
+    let setup = level(world, level_name);
+    inside(world, &setup, close).assert_status(0);
+    let done = inside(world, &setup, &write);
+    done.assert_status(0);
+    assert!(
+        level_name != "hidden" || !done.text().contains("told"),
+        "{close}: {}",
+        done.text()
+    );
+    let moved = inside(
+        world,
+        &setup,
+        "mv vendor vendor.old || mv vendor/sub vendor/old",
+    );
+    assert_ne!(moved.status, 0, "{close}");
+    host(world, &world.project(""), open);
+    assert!(!hook.try_exists().unwrap(), "{level_name}: {close}");
+}
+
+#[test]
+fn what_cannot_be_listed_is_closed() {
+    for_each_user(binaries!(), |world| {
+        for level_name in ["hidden", "read", "write"] {
+            for close in [
+                // Entered and not listed, listed and not entered, neither.
+                "chmod 0300 vendor",
+                "chmod 0600 vendor",
+                "chmod 0 vendor",
+                "chmod 0100 vendor/sub",
+            ] {
+                attack(world, level_name, close);
+            }
+        }
+    });
+}
+
+/// What belongs to somebody else can be closed without being anybody's trick.
+#[test]
+fn a_project_with_a_closed_directory_can_be_used() {
+    for_each_user(binaries!(), |world| {
+        repository(world);
+        let theirs = world.project("theirs");
+        host(world, &world.project(""), "mkdir -m 0 theirs");
+        if !is_root() {
+            not_run("root, for a directory that is somebody else's");
+        } else if world.who() == Who::Plain {
+            std::os::unix::fs::chown(&theirs, Some(0), Some(0)).unwrap();
+        }
+        let work = "echo x > file && ls && echo y > vendor/sub/file";
+        let done = inside(world, &level(world, "hidden"), work);
+        done.assert_status(0);
+        assert!(done.text().contains("theirs"), "{}", done.text());
+        fs::remove_dir(&theirs).unwrap();
+    });
+}
