@@ -33,7 +33,8 @@ fn attack(world: &World, level_name: &str, close: &str) {
 
     repository(world);
     let setup = level(world, level_name);
-    inside(world, &setup, close).assert_status(0);
+    // Whoever keeps the supervisor from looking may be ended, and has done it by then.
+    inside(world, &setup, close);
     let done = inside(world, &setup, &write);
     done.assert_status(0);
     assert!(
@@ -85,5 +86,48 @@ fn a_project_with_a_closed_directory_can_be_used() {
         done.assert_status(0);
         assert!(done.text().contains("theirs"), "{}", done.text());
         fs::remove_dir(&theirs).unwrap();
+    });
+}
+
+/// Linked working trees that nobody can tell one by one: where they share their files is not changed.
+#[test]
+fn working_trees_that_cannot_be_told_stay_as_they_are() {
+    for_each_user(binaries!(), |world| {
+        let canary = world.outside("ran");
+        let prepare = format!(
+            "chmod -R u+rwX .; find . -mindepth 1 -delete; rm -rf ../tree ../outside/ran
+             git config --global user.email a@b.c; git config --global user.name n
+             git init -q .; git commit -q --allow-empty -m one; git worktree add -q ../tree
+             printf '#!/bin/sh\\ntouch {}\\n' > evil; chmod +x evil",
+            canary.display()
+        );
+        let plant = "chmod 755 .git/worktrees; git init -q --bare evil.git
+            git --git-dir evil.git config core.fsmonitor $PWD/evil
+            { echo ../../../evil.git > .git/worktrees/tree/commondir; } 2>/dev/null; true";
+        let later = "git -C ../tree status >/dev/null 2>&1 || true";
+        for close in [
+            "chmod 0300 .git/worktrees",
+            "chmod 0600 .git/worktrees",
+            "mkdir .git/worktrees/d{0..2999}",
+        ] {
+            host(world, &world.project(""), &prepare);
+            host(
+                world,
+                &world.project(""),
+                &format!("{close}; {plant}; {later}"),
+            );
+            assert!(canary.try_exists().unwrap(), "harmless: {close}");
+
+            host(world, &world.project(""), &prepare);
+            inside(world, &level(world, "write"), close);
+            let work = format!("{plant}; touch x && git add x && git commit -qm inside");
+            inside(world, &level(world, "write"), &work).assert_status(0);
+            host(
+                world,
+                &world.project(""),
+                &format!("chmod 755 .git/worktrees; {later}"),
+            );
+            assert!(!canary.try_exists().unwrap(), "{close}");
+        }
     });
 }

@@ -56,6 +56,8 @@ pub enum Role {
     Module,
     /// A linked working tree's, in the main one.
     Worktree,
+    /// The directory of all of those, where nobody could say which there are.
+    Worktrees,
 }
 
 /// What stands where a repository was found.

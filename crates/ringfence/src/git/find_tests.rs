@@ -347,3 +347,37 @@ fn what_a_variable_names_is_found() {
     let found = named("GIT_DIR", "../elsewhere/link").unwrap();
     assert_eq!(paths(&found), [&elsewhere]);
 }
+
+/// Where not all can be told one by one, all are told as one.
+#[test]
+fn working_trees_that_are_too_many_are_one() {
+    let world = World::new();
+    let git = world.git_dir("p/.git");
+    let module = world.git_dir("p/.git/modules/m");
+    let roles = || {
+        let own = world.own("p").git_dirs.into_iter();
+        let own = own.filter(|directory| directory.role != Role::Module);
+        own.map(|directory| (directory.path, directory.role))
+            .collect::<Vec<_>>()
+    };
+    world.write("p/.git/worktrees/a/commondir", "../..\n");
+    world.write("p/.git/modules/m/worktrees/b/commondir", "../..\n");
+    let main = (git.clone(), Role::Main);
+    let linked = |directory: &AbsPath, name: &str| (directory.below(name), Role::Worktree);
+    let inner = linked(&module, "worktrees/b");
+    let outer = linked(&git, "worktrees/a");
+    assert_eq!(roles(), [main.clone(), inner, outer]);
+
+    for number in 0..2000 {
+        for directory in [&git, &module] {
+            let path = directory.below(format!("worktrees/d{number}"));
+            std::fs::create_dir(path.as_path()).unwrap();
+        }
+    }
+    let all = |directory: &AbsPath| (directory.below("worktrees"), Role::Worktrees);
+    assert_eq!(roles(), [main.clone(), all(&module), all(&git)]);
+
+    std::fs::remove_dir_all(git.below("worktrees").as_path()).unwrap();
+    symlink("modules/m/worktrees", git.below("worktrees").as_path()).unwrap();
+    assert_eq!(roles(), [main, all(&module), all(&git)]);
+}

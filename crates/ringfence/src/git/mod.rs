@@ -31,7 +31,7 @@ use ringfence_core::settings::GitLevel;
 
 use crate::lookout::Lookout;
 pub use granted::granted;
-use inner::{MOST_INNER, is_git_directory, modules, names_in};
+use inner::{is_git_directory, modules, worktrees};
 use quiet::Quiet;
 use scan::{Place, What};
 use walking::{Remembered, WORTH_A_THREAD, tree};
@@ -356,13 +356,7 @@ impl<'a> Finder<'a> {
             role: Role::Main,
         }];
         modules(path, 0, &mut out);
-        let mut worktrees = Vec::new();
-        names_in(&path.below("worktrees"), &mut worktrees);
-        for name in worktrees.into_iter().take(MOST_INNER) {
-            let path = path.below("worktrees").below(name);
-            let role = Role::Worktree;
-            out.push(GitDir { path, role });
-        }
+        worktrees(path, &mut out);
         out
     }
 
@@ -388,7 +382,7 @@ impl<'a> Finder<'a> {
                 // Further files are read only if this one says so.
                 Role::Main => &["config"],
                 Role::Worktree => &["config.worktree"],
-                Role::Module => continue,
+                Role::Module | Role::Worktrees => continue,
             };
             for name in names {
                 self.read_config(&directory.path.below(name), &mut left, &mut variables);

@@ -148,6 +148,13 @@ impl Builder<'_> {
             self.found_rule(&repository.entry, access, git());
         }
         for directory in &repository.git_dirs {
+            if directory.role == Role::Worktrees {
+                // Otherwise it is as what is around it.
+                if level == GitLevel::Write {
+                    self.knobs(directory);
+                }
+                continue;
+            }
             let at_root = matches!(repository.position, Position::Granted | Position::Own);
             let own = at_root && directory.path == repository.entry;
             if !own {
@@ -183,6 +190,9 @@ impl Builder<'_> {
 
     /// What git would run or obey stays as it is.
     fn knobs(&mut self, directory: &GitDir) {
+        if let (Role::Worktrees, Some(above)) = (directory.role, directory.path.parent()) {
+            return self.name(&above, Path::new("worktrees"), Access::Execute, git());
+        }
         for knob in knobs_of(directory) {
             self.name(&directory.path, Path::new(knob), Access::Execute, git());
         }
@@ -222,6 +232,8 @@ fn knobs_of(directory: &GitDir) -> &'static [&'static str] {
     match directory.role {
         Role::Main | Role::Module => lists::GIT_KNOBS,
         Role::Worktree => lists::WORKTREE_KNOBS,
+        // It is one itself.
+        Role::Worktrees => &[],
     }
 }
 
