@@ -27,6 +27,8 @@ fn a_flag_that_would_not_hold_starts_nothing() {
         assert_eq!((control.code, &*control.out), (Some(0), "secret"));
         for flags in [
             ["--hide", "~/.ssh"],
+            ["--read", "."],
+            ["--exec", "."],
             ["--net", "none"],
             ["--allow-host", "example.org"],
             ["--tmp", "private"],
@@ -50,6 +52,55 @@ fn a_flag_that_would_not_hold_starts_nothing() {
         stage.world.user_settings(r#"{ "preset": "track" }"#);
         let ran = run(&["--hide", "~/.ssh"]);
         assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{}", ran.errors);
+    });
+}
+
+/// What restricts elsewhere is no smaller matter where a file has switched everything off.
+#[test]
+fn a_flag_starts_nothing_where_a_file_switches_everything_off() {
+    for_each_user(|stage| {
+        let read = key(stage);
+        for off in [r#""enabled": false"#, r#""apply_to": "terminal""#] {
+            let settings = format!(r#"{{ "terminal": {{ "sandbox": {{ {off} }} }} }}"#);
+            stage.world.user_settings(settings);
+            let run = |flags: &[&str]| {
+                let command = ["--", "sh", "-c", &read];
+                stage.run(&[&["run"], flags, &command[..]].concat())
+            };
+            let control = run(&[]);
+            assert_eq!((control.code, &*control.out), (Some(0), "secret"), "{off}");
+            for flags in [["--hide", "~/.ssh"], ["--net", "none"]] {
+                let ran = run(&flags);
+                assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{off}: {flags:?}");
+                assert!(ran.errors.contains("would not hold"), "{}", ran.errors);
+            }
+        }
+    });
+}
+
+/// It has no say in that, so the flag holds and is no mistake.
+#[test]
+fn a_project_that_lifts_everything_is_passed_over_beside_a_flag() {
+    for_each_user(|stage| {
+        let read = key(stage);
+        let track = r#"{ "preset": "track" }"#;
+        let off = r#"{ "terminal": { "sandbox": { "enabled": false } } }"#;
+        for settings in [track, off] {
+            stage.world.project_settings(settings);
+            for flags in [["--hide", "~/.ssh"], ["--net", "none"], ["--read", "."]] {
+                let command = ["--", "sh", "-c", &read];
+                let ran = stage.run(&[&["run"], &flags[..], &command].concat());
+                assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{}", ran.errors);
+                assert!(
+                    ran.errors.contains("no restrictions at all"),
+                    "{}",
+                    ran.errors
+                );
+                let command = ["--", "echo", "ran"];
+                let ran = stage.run(&[&["run"], &flags[..], &command].concat());
+                assert_eq!((ran.code, &*ran.out), (Some(0), "ran\n"), "{}", ran.errors);
+            }
+        }
     });
 }
 

@@ -156,9 +156,10 @@ fn build(settings: &Settings, place: &Place, eyes: &dyn Look) -> Result<Policy, 
         unseen: Vec::new(),
         complaints: Vec::new(),
     };
-    let switched_off = |note: &Note| matches!(note, Note::Disabled | Note::KindNotCovered(_));
-    // What a file switches off is said; what somebody chose is not.
-    if preset.value == Preset::Track && !notes.iter().any(switched_off) {
+    // What a project that nobody trusts lifts is not lifted: see `resolve`.
+    let lifts =
+        preset.origin.layer() != Layer::Project || settings.trust() == ProjectTrust::Trusted;
+    if preset.value == Preset::Track && lifts {
         builder.idle_flags(&preset.origin);
     }
     let git = git(settings, place.kind, preset.value);
@@ -312,19 +313,26 @@ impl Builder<'_> {
         entries(self.settings, key)
     }
 
-    /// Complains of flags that would restrict the command, where somebody chose that nothing does.
+    /// Complains of flags that would restrict the command, where somebody chose that nothing does, or switched
+    /// everything off.
     fn idle_flags(&mut self, track: &Origin) {
         if track.layer() == Layer::Grant {
             // The answer to a question, which said so.
             return;
         }
         let hidden = self.entries(|keys| &keys.secrets.hide);
+        // Elsewhere these also take away writing.
+        let lesser = [
+            self.entries(|keys| &keys.terminal.sandbox.additional_read_only_paths),
+            self.entries(|keys| &keys.terminal.sandbox.additional_executable_paths),
+        ];
         let hosts = self.entries(|keys| &keys.network.hosts);
         let mode = self.word(|keys| &keys.network.mode);
         let tmp = self.word(|keys| &keys.tmp);
         let git = self.word(|keys| &keys.git);
         let origins = hidden
             .into_iter()
+            .chain(lesser.into_iter().flatten())
             .map(|it| it.origin)
             .chain(hosts.into_iter().map(|it| it.origin))
             .chain(
