@@ -202,6 +202,46 @@ fn a_given_bare_repository_takes_commits_and_no_hooks() {
     });
 }
 
+/// A directory that is no working tree gets no repository either, which the user's git would obey.
+#[test]
+fn a_given_directory_gets_no_repository_at_its_top() {
+    for_each_user(binaries!(), |world| {
+        let plain = world.path("plain");
+        fs::create_dir_all(plain.join("src")).unwrap();
+        world.own();
+        let init =
+            "git init -q moved && mv moved/.git .git && git rev-parse --git-dir && rm -rf .git";
+        host(world, &plain, init);
+        let cases = [
+            denied(op!["mkdir", plain.join(".git")], "EROFS"),
+            denied(op!["symlink", "../moved", plain.join(".git")], "EROFS"),
+            denied(op!["create", plain.join(".git")], "EROFS"),
+        ];
+        let clean = || host(world, &plain, "rm -rf .git moved");
+        for case in &cases {
+            world.control(std::slice::from_ref(case));
+            clean();
+        }
+        for level in ["hidden", "read", "write"] {
+            let setup = given(world, level, "plain");
+            world.check_confined(&setup, &cases);
+            let files = [case(op!["create", plain.join("src/file")], "ok", "ok")];
+            world.check_confined(&setup, &files);
+            fs::remove_file(plain.join("src/file")).unwrap();
+            let done = inside(world, &setup, &format!("cd ../plain; {init}"));
+            assert_ne!(done.status, 0, "{level}");
+            assert!(!plain.join(".git").try_exists().unwrap(), "{level}");
+            clean();
+        }
+        let done = inside(
+            world,
+            &given(world, "full", "plain"),
+            &format!("cd ../plain; {init}"),
+        );
+        assert_eq!(done.status, 0, "{}", done.stderr);
+    });
+}
+
 /// What one session does so that the next one finds no repository, and may write what git runs there.
 #[test]
 fn a_given_bare_repository_is_one_in_the_next_session_too() {

@@ -1,9 +1,11 @@
-//! What a session changed in its project that somebody outside will run or trust.
+//! What a session changed that somebody outside will run or trust: in its project, and in the
+//! repositories of directories that it was given beside it.
 //!
 //! Two looks, one before the command and one when nothing of the session is left; nothing is ever
 //! prevented here. The second look walks a tree that something hostile may have arranged, so no link
 //! is followed, only regular files are read, nothing is waited for, and everything is bounded.
 
+mod given;
 mod links;
 mod programs;
 mod references;
@@ -30,6 +32,7 @@ use sha2::{Digest, Sha256};
 use crate::git::reading::{self, Entry};
 use crate::git::scan::{Looks, open_below};
 use crate::git::{self, Search, entry_of};
+use given::Given;
 use links::Links;
 pub use links::{GitLink, GitLinks};
 pub use programs::{MOST_PROGRAMS, ProgramChanges};
@@ -59,6 +62,7 @@ pub struct Before {
     references: Option<References>,
     /// `None` if nobody could look.
     links: Option<Links>,
+    given: Given,
     at: SystemTime,
 }
 
@@ -134,7 +138,7 @@ pub struct FileChange {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct NewRepository {
-    /// Its `.git`, or itself where it is bare.
+    /// Its `.git`, or itself where it is bare: in the project or, where it is elsewhere, from the root.
     pub path: String,
     /// What it is.
     pub shape: Shape,
@@ -190,7 +194,13 @@ impl Changes {
 impl Before {
     /// Looks at a project before a command starts in it.
     pub fn look(search: &Search) -> Self {
+        Self::look_beside(search, std::iter::empty())
+    }
+
+    /// The same, and at the repositories of directories beside it that the command may write.
+    pub fn look_beside<'t>(search: &Search, given: impl Iterator<Item = &'t AbsPath>) -> Self {
         let at = SystemTime::now();
+        let given = Given::look(search, given.cloned().collect());
         let files = lists::RUN_LATER.iter().map(PathBuf::from);
         let files = files.map(|name| {
             let digest = digest(&search.project.below(&name));
@@ -208,7 +218,7 @@ impl Before {
                 })
                 .collect()
         });
-        let references = References::look(search);
+        let references = References::look(search, given.directories());
         let git = references.as_ref().map(References::directories);
         Self {
             project: search.project.clone(),
@@ -217,6 +227,7 @@ impl Before {
             programs: directories.map(|all| Programs::look(&search.project, &all)),
             links: git.map(|directories| Links::look(directories, at)),
             references,
+            given,
             at,
         }
     }
@@ -256,10 +267,13 @@ impl Before {
         let made = changes.repositories.iter();
         let made = made.filter(|made| made.shape != Shape::Pointer);
         let made = made.map(|made| self.project.below(&made.path));
+        let beside = self.given.made();
+        let made = made.chain(given::git_directories(&beside));
         let links = links.map(|before| before.compare(&self.project, made));
         let (links, all) = links.unwrap_or_default();
         changes.git_links = links;
         changes.complete &= all;
+        changes.repositories.extend(beside);
         changes.hard_links.paths.sort();
         changes.repositories.sort_by(|a, b| a.path.cmp(&b.path));
         changes

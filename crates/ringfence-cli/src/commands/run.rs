@@ -421,7 +421,7 @@ fn session(
     };
     // Looking at a large project takes time, so only for somebody who reads what it comes to.
     let wanted = options.verbose > 0 || record.is_wanted();
-    let before = wanted.then(|| Before::look(search));
+    let before = wanted.then(|| Before::look_beside(search, policy.given()));
     let mut front = Front::new(job.terminal, shown)?;
     given.streams = front.streams();
     let presumed = given.is_presumed();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -361,6 +362,57 @@ fn what_runs_later_is_told() {
         "echo b > Makefile; mkdir .vscode; true",
     ]);
     assert!(!quiet.errors.contains("Makefile"), "{}", quiet.errors);
+}
+
+/// The same of a repository beside the project that is given for writing, at every level that allows it.
+#[test]
+fn what_becomes_of_a_given_repository_is_told() {
+    let world = World::new();
+    for name in ["other/.git", "store.git"] {
+        for directory in ["objects", "refs/heads"] {
+            fs::create_dir_all(world.home().join(name).join(directory)).unwrap();
+        }
+        for (file, text) in [("HEAD", "ref: refs/heads/main\n"), ("config", "")] {
+            fs::write(world.home().join(name).join(file), text).unwrap();
+        }
+    }
+    for plain in ["plain", "empty"] {
+        fs::create_dir(world.home().join(plain)).unwrap();
+    }
+    let script = "cd ..; for git in other/.git store.git; do
+            ln -s ~/victim $git/FETCH_HEAD; echo 0123456789 > $git/refs/heads/main; done
+        mkdir -p plain/.git/hooks empty/objects empty/refs
+        echo x > plain/.git/hooks/pre-commit; ln -s ~/victim plain/.git/COMMIT_EDITMSG; true";
+    let given = ["other", "store.git", "plain", "empty"].map(|name| format!("../{name}"));
+    let given = given.iter().flat_map(|tree| ["--write", tree]);
+    let rest = ["-v", "--git", "full", "--", "/bin/sh", "-c", script];
+    let arguments: Vec<&str> = given.chain(rest).collect();
+
+    let (ran, events) = with_events(&world, &arguments);
+
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    let home = fs::canonicalize(world.home()).unwrap();
+    let changes = &events.last().unwrap()["changes"];
+    let all = |list: &Value, key: &str| -> Vec<String> {
+        let list = list.as_array().unwrap().iter();
+        let texts = list.map(|one| Path::new(one[key].as_str().unwrap()));
+        texts
+            .map(|path| path.strip_prefix(&home).unwrap().display().to_string())
+            .collect()
+    };
+    let made = &changes["repositories"];
+    assert_eq!(all(made, "path"), ["empty", "plain/.git"], "{changes}");
+    assert_eq!(made[1]["knobs"][0], "hooks/pre-commit");
+    let links = all(&changes["git_links"]["made"], "path");
+    let expected = [
+        "other/.git/FETCH_HEAD",
+        "plain/.git/COMMIT_EDITMSG",
+        "store.git/FETCH_HEAD",
+    ];
+    assert_eq!(links, expected, "{changes}");
+    let moved = all(&changes["references"]["moved"], "repository");
+    assert_eq!(moved, ["other/.git", "store.git"], "{changes}");
+    assert_eq!(changes["complete"], true);
 }
 
 /// What is denied is told at once, and a reader who does not read keeps nobody alive.

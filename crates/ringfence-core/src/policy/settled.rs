@@ -93,10 +93,9 @@ impl Settled {
         self.rules.len()
     }
 
-    /// The directories beside the project that somebody gave for writing.
-    pub(super) fn given(&self, project: &AbsPath) -> Vec<AbsPath> {
-        let given = self.rules.iter().filter(|rule| rule.is_given(project));
-        given.map(|rule| rule.path.clone()).collect()
+    /// The rules for directories beside the project that somebody gave for writing.
+    pub(super) fn given(&self, project: &AbsPath) -> impl Iterator<Item = &FileRule> {
+        self.rules.iter().filter(|rule| rule.is_given(project))
     }
 
     /// Has those that came in after so many give no more than what somebody says of a place around them, if

@@ -116,3 +116,14 @@ fn a_list_of_system_paths_gives_a_directory_too() {
         }
     }
 }
+
+/// Also where none was found: its name is kept free, as at the project's root.
+#[test]
+fn a_given_directory_gets_no_repository() {
+    for level in LEVELS {
+        let policy = policy(&given("/opt", level), "{}");
+        let writable = access(&policy, "/opt/.git/config") == Access::Write;
+        assert_eq!(writable, level == GitLevel::Full, "{level}");
+        assert_eq!(access(&policy, "/opt/x"), Access::Write);
+    }
+}

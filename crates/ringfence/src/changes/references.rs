@@ -69,12 +69,13 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Looks at every repository of a project, and at its own if that is elsewhere. `None` if nobody
-    /// can say which there are.
-    pub(super) fn look(search: &Search) -> Option<Self> {
+    /// Looks at every repository of a project, at its own if that is elsewhere, and at these git
+    /// directories. `None` if nobody can say which there are in the project.
+    pub(super) fn look(search: &Search, beside: impl Iterator<Item = AbsPath>) -> Option<Self> {
         let repositories = git::find(search, Reach::Inside, &Lookout::new()).ok()?;
         let directories = repositories.into_iter().flat_map(|it| it.git_dirs);
-        let directories = directories.map(|directory| directory.path).collect();
+        let directories = directories.map(|directory| directory.path);
+        let directories = directories.chain(beside).collect();
         let before = Look::at(&directories);
         Some(Self {
             directories,
@@ -235,7 +236,7 @@ mod tests {
         write(&project, "packed-refs", &packed);
         write(&project, "refs/heads/a/b", &format!("{A}\n"));
         write(&project, "refs/heads/same", &format!("{A}\n"));
-        let before = References::look(&Search::new(project.clone())).unwrap();
+        let before = References::look(&Search::new(project.clone()), std::iter::empty()).unwrap();
 
         write(&project, "HEAD", "ref: refs/heads/a/b\n");
         write(&project, "refs/heads/main", &format!("{B}\n"));
@@ -271,7 +272,7 @@ mod tests {
     #[test]
     fn what_was_planted_ends_the_look_and_is_said() {
         let (_guard, project) = project();
-        let before = References::look(&Search::new(project.clone())).unwrap();
+        let before = References::look(&Search::new(project.clone()), std::iter::empty()).unwrap();
         // A list that has no end, as far as anybody would read.
         let file = fs::File::create(project.below(".git/packed-refs").as_path()).unwrap();
         file.set_len(1 << 40).unwrap();

@@ -30,6 +30,7 @@ use ringfence_core::policy::{Found, Seen};
 use ringfence_core::settings::GitLevel;
 
 use crate::lookout::Lookout;
+pub(crate) use granted::at_top;
 pub use granted::granted;
 use inner::{is_git_directory, modules, worktrees};
 use quiet::Quiet;

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::{Builder, OnAbsent, Seen, lists};
 use crate::git::{GitDir, Position, Repository, Role, Shape};
-use crate::origin::{BuiltIn, Located, Origin};
+use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::AbsPath;
 use crate::policy::{Access, Found};
-use crate::settings::{GitLevel, ProjectName};
+use crate::settings::{GitLevel, ProjectName, ProjectTrust};
 
 impl Builder<'_> {
     pub(super) fn git_paths(&mut self, level: GitLevel) {
@@ -77,8 +77,16 @@ impl Builder<'_> {
     pub(super) fn given_trees(&mut self, level: GitLevel, allowed: &[Located<ProjectName>]) {
         let known = self.settled.len();
         let repositories = &self.place.repositories;
-        let trees = self.settled.given(&self.place.project);
+        // What a project asks for that nobody trusts is never given, so no link in it stops anything.
+        let trusted = self.settings.trust() == ProjectTrust::Trusted;
+        let given = self.settled.given(&self.place.project);
+        let given = given.filter(|rule| trusted || rule.origin.layer() != Layer::Project);
+        let trees: Vec<AbsPath> = given.map(|rule| rule.path.clone()).collect();
         for tree in &trees {
+            // Also where nothing is: whoever makes one there has the user's git obey it.
+            if level != GitLevel::Full {
+                self.own_repository(tree, level);
+            }
             let here = repositories.iter().filter(|repository| {
                 repository.position == Position::Granted && repository.working_tree() == *tree
             });
@@ -87,7 +95,6 @@ impl Builder<'_> {
                     self.bare(repository, level);
                 } else {
                     self.protected_names(tree, allowed);
-                    self.own_repository(tree, level);
                     self.repository(repository, level);
                 }
                 if level != GitLevel::Full {
