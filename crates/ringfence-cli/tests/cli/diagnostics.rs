@@ -121,6 +121,7 @@ fn contradictory_rules_are_refused() {
 #[test]
 fn flags_that_cannot_be_carried_out_say_which_flag() {
     let world = World::new();
+    world.write("home/project/.vscode/x", "");
 
     let ran = world.run(&[
         "run",
@@ -133,9 +134,15 @@ fn flags_that_cannot_be_carried_out_say_which_flag() {
         ".vscod",
         "--allow-protected",
         ".githooks",
-        // Below one that is: nothing to complain of.
+        // Below one that is: nothing to complain of, if it is there, or may be made.
         "--allow-protected",
         ".vscode/x",
+        "--allow-protected",
+        ".vscode/absent",
+        "--allow-protected",
+        ".idea",
+        "--allow-protected",
+        ".idea/absent",
         "--unix-socket",
         "docker",
         "--",

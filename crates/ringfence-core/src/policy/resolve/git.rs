@@ -74,7 +74,13 @@ impl Builder<'_> {
     ///
     /// A repository that was found for one counts only if these settings give that very directory: which
     /// settings somebody looked with, and what a stronger layer says of it, is not known to a fact.
-    pub(super) fn given_trees(&mut self, level: GitLevel, allowed: &[Located<ProjectName>]) {
+    ///
+    /// Returns those directories.
+    pub(super) fn given_trees(
+        &mut self,
+        level: GitLevel,
+        allowed: &[Located<ProjectName>],
+    ) -> Vec<AbsPath> {
         let known = self.settled.len();
         let repositories = &self.place.repositories;
         // What a project asks for that nobody trusts is never given, so no link in it stops anything.
@@ -103,6 +109,7 @@ impl Builder<'_> {
             }
         }
         self.settled.bound(known, &trees);
+        trees
     }
 
     /// A repository without a working tree that was given itself, so it may be written; but never what git

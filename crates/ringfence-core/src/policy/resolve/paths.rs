@@ -176,6 +176,35 @@ impl Builder<'_> {
         allowed
     }
 
+    /// Complains of flags that allow what is not there in a place that stays protected: nothing can be made
+    /// there, and the refusal would not say why.
+    pub(super) fn idle_allowances(&mut self, allowed: &[Located<ProjectName>], given: &[AbsPath]) {
+        let flags = allowed
+            .iter()
+            .filter(|name| name.origin.layer() == Layer::Flag);
+        for name in flags {
+            let written = &name.value.0;
+            let is_allowed = |around: &Path| allowed.iter().any(|allow| allow.value.0 == around);
+            let mut around = written.ancestors().skip(1);
+            let kept = around.find(|around| {
+                let mut names = lists::PROTECTED.iter().map(|(name, _)| Path::new(name));
+                names.any(|name| name == *around) && !is_allowed(around)
+            });
+            let mut trees = std::iter::once(&self.place.project).chain(given);
+            let is_there =
+                |tree: &AbsPath| (self.look)(tree.below(written).as_path()) != Seen::Absent;
+            let Some(kept) = kept.filter(|_| !trees.any(is_there)) else {
+                continue;
+            };
+            let [shown, kept] = [written, kept].map(crate::text::printable_path);
+            let message = format!(
+                "`{shown}` is not there, and cannot be made in `{kept}`, which stays protected"
+            );
+            let help = format!("make it first, or allow `{kept}`");
+            self.complain(name.origin.clone(), message, Some(help));
+        }
+    }
+
     /// Names in a tree that may be written, which may not.
     pub(super) fn protected_names(&mut self, tree: &AbsPath, allowed: &[Located<ProjectName>]) {
         for (name, _) in lists::PROTECTED {

@@ -158,7 +158,8 @@ impl Builder<'_> {
             let all = self.granted_paths();
             self.followed();
             self.raise_readable(all);
-            self.given_trees(git, &allowed);
+            let given = self.given_trees(git, &allowed);
+            self.idle_allowances(&allowed, &given);
             self.hidden_project();
         }
         let rules = self.settled.take_rules();
