@@ -1,5 +1,5 @@
-//! 31, 35, 37: repositories in directories that one session has made unreadable, so that the next one
-//! would not find them.
+//! 31, 35, 37: repositories in directories that one session has made unreadable, or look like something
+//! else, so that the next one would not find them.
 
 use std::fs;
 
@@ -66,6 +66,33 @@ fn what_cannot_be_listed_is_closed() {
                 attack(world, level_name, close);
             }
         }
+    });
+}
+
+/// Three names make a bare repository of any directory, which holds what it held before.
+#[test]
+fn a_decoy_hides_no_repository() {
+    for_each_user(binaries!(), |world| {
+        let decoy = "mkdir vendor/objects vendor/refs; echo 'ref: refs/heads/main' > vendor/HEAD";
+        for level_name in ["hidden", "read", "write"] {
+            attack(world, level_name, decoy);
+        }
+    });
+}
+
+/// A project that has become one says what to do about it.
+#[test]
+fn a_project_that_looks_like_a_repository_is_refused_with_the_way_out() {
+    for_each_user(binaries!(), |world| {
+        let decoy = "mkdir objects refs; echo 'ref: refs/heads/main' > HEAD";
+        inside(world, &level(world, "hidden"), decoy).assert_status(0);
+        let refused = inside(world, &level(world, "hidden"), "true");
+        refused.assert_status(125);
+        let why = "looks like a bare repository";
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+        inside(world, &level(world, "read"), "true").assert_status(0);
+        host(world, &world.project(""), "rm HEAD");
+        inside(world, &level(world, "hidden"), "true").assert_status(0);
     });
 }
 

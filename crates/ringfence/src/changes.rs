@@ -384,6 +384,9 @@ impl After<'_> {
         }
         let below = entry.as_path().strip_prefix(self.before.project.as_path());
         let path = below.unwrap_or(entry.as_path());
+        // The project itself, by a name.
+        let root = path.as_os_str().is_empty();
+        let path = if root { Path::new(".") } else { path };
         self.changes.repositories.push(NewRepository {
             path: path.to_string_lossy().into_owned(),
             shape,

@@ -145,3 +145,16 @@ fn a_directory_that_cannot_be_opened_is_not_passed_over() {
     assert!(!before.compare().complete);
     assert!(Before::look(&search).compare().complete);
 }
+
+#[test]
+fn a_project_that_becomes_a_repository_has_a_name() {
+    let (_guard, project) = project();
+    let before = Before::look(&Search::new(project.clone()));
+    git_dir(&project, ".");
+    let made = before.compare().repositories;
+    let made: Vec<(&str, Shape)> = made
+        .iter()
+        .map(|made| (made.path.as_str(), made.shape))
+        .collect();
+    assert_eq!(made, [(".", Shape::Bare)]);
+}

@@ -215,9 +215,6 @@ impl Walk<'_> {
                 node.stamp = stamp;
             }
         }
-        if what == What::Bare {
-            return Ok(());
-        }
         let known_children: HashMap<&[u8], u32> = known
             .and_then(|known| self.children.get(&known))
             .map(|children| {

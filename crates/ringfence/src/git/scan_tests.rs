@@ -23,14 +23,16 @@ fn seen(places: &[Place]) -> Vec<(String, What)> {
 }
 
 #[test]
-fn every_kind_of_repository_is_found_and_none_is_entered() {
+fn every_kind_of_repository_is_found() {
     let (_guard, root) = root();
     make(
         &root,
         &[
             ".git/sub/.git",
             "a/b/.git",
+            // Three names are quickly made, and hide nothing.
             "bare/objects/inner/.git",
+            "bare/vendor/.git",
             "bare/refs",
             "almost/objects",
             "almost/refs/.git",
@@ -49,6 +51,8 @@ fn every_kind_of_repository_is_found_and_none_is_entered() {
         ("a/b", What::GitDirectory),
         ("almost/refs", What::GitDirectory),
         ("bare", What::Bare),
+        ("bare/objects/inner", What::GitDirectory),
+        ("bare/vendor", What::GitDirectory),
         ("plain", What::GitFile),
     ];
     let expected = expected.map(|(path, what)| (path.to_owned(), what));

@@ -209,6 +209,13 @@ impl Builder<'_> {
             rule.path
         );
         let origin = rule.origin.clone();
+        if rule.path == *project && origin == Origin::BuiltIn(BuiltIn::Git) {
+            let message =
+                format!("the project {project} looks like a bare repository, which is hidden");
+            let help = "if it is none, take `HEAD`, `objects`, `refs` or `commondir` out of it; if it is, say how \
+                        much of it may be used with `--git read` or `--git write`";
+            return self.complain(origin, message, Some(help.to_owned()));
+        }
         let help = "start in another directory, or name the hidden one in `secrets.show`";
         self.complain(origin, message, Some(help.to_owned()));
     }
