@@ -158,3 +158,38 @@ fn working_trees_that_cannot_be_told_stay_as_they_are() {
         }
     });
 }
+
+/// Directories that git takes for repositories although they do not look like one at first.
+#[test]
+fn what_git_takes_for_a_repository_is_one() {
+    for_each_user(binaries!(), |world| {
+        let canary = world.outside("ran");
+        let prepare = format!(
+            "chmod -R u+rwX .; find . -mindepth 1 -delete; rm -f ../outside/ran
+             printf '#!/bin/sh\\ntouch {}\\n' > evil; chmod +x evil
+             git init -q --bare store; mkdir -p e/w y; cp store/HEAD e",
+            canary.display()
+        );
+        let plant = "text='[core]\nrepositoryformatversion=0\nbare=false\nworktree=%s\nfsmonitor=%s\n[extensions]\nworktreeConfig=true\n'
+            for f in e/config y/config e/config.worktree; do printf \"$text\" $PWD/e/w $PWD/evil > $f; done 2>/dev/null; true";
+        let later = "git -C e/w status >/dev/null 2>&1 || true";
+        for kind in [
+            "ln -s ../store/objects ../store/refs e",
+            "touch e/objects e/refs; chmod +x e/objects e/refs",
+            "echo ../y > e/commondir; cp -r store/objects store/refs y",
+        ] {
+            host(
+                world,
+                &world.project(""),
+                &format!("{prepare}; {kind}; {plant}; {later}"),
+            );
+            assert!(canary.try_exists().unwrap(), "harmless: {kind}");
+            for level_name in ["hidden", "read", "write"] {
+                host(world, &world.project(""), &format!("{prepare}; {kind}"));
+                inside(world, &level(world, level_name), plant);
+                host(world, &world.project(""), later);
+                assert!(!canary.try_exists().unwrap(), "{level_name}: {kind}");
+            }
+        }
+    });
+}

@@ -401,8 +401,11 @@ fn knobs(entry: &AbsPath, shape: Shape) -> Vec<String> {
         let leads = reading::pointer(entry).unwrap_or_default();
         return vec![leads];
     }
-    let text = reading::config(&entry.below("config")).unwrap_or_default();
-    let mut knobs: Vec<String> = config::parse(&text)
+    let file = entry.below("config");
+    let text = reading::config(&file);
+    // What is too long, closed or no file may say anything.
+    let unread = text.is_none() && reading::is_there(&file);
+    let mut knobs: Vec<String> = config::parse(&text.unwrap_or_default())
         .into_iter()
         .filter(|variable| {
             matches!(
@@ -412,6 +415,12 @@ fn knobs(entry: &AbsPath, shape: Shape) -> Vec<String> {
         })
         .map(|variable| variable.key)
         .collect();
+    if unread {
+        knobs.push("config (cannot be read)".to_owned());
+    }
+    let further = ["commondir", "config.worktree"].into_iter();
+    let further = further.filter(|name| reading::is_there(&entry.below(name)));
+    knobs.extend(further.map(str::to_owned));
     if let Ok(directory) = reading::directory(&entry.below("hooks")) {
         let mut buffer = Vec::new();
         let _ = reading::list(&directory, &mut buffer, |name, _| {

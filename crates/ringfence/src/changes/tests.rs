@@ -158,3 +158,38 @@ fn a_project_that_becomes_a_repository_has_a_name() {
         .collect();
     assert_eq!(made, [(".", Shape::Bare)]);
 }
+
+/// What git would obey as a repository, however it is put together, and what nobody could read of it.
+#[test]
+fn repositories_of_every_kind_are_told() {
+    let (_guard, project) = project();
+    let before = Before::look(&Search::new(project.clone()));
+    git_dir(&project, "long");
+    let line = format!("#{}\n", "x".repeat(1 << 20));
+    write(
+        &project,
+        "long/config",
+        &(line + "[core]\n\tfsmonitor = x\n"),
+    );
+    write(&project, "shared/HEAD", "");
+    write(&project, "shared/commondir", "../y\n");
+    for part in ["objects", "refs"] {
+        write(&project, &format!("files/{part}"), "");
+        let link = project.below("links").below(part);
+        write(&project, "links/HEAD", "");
+        std::os::unix::fs::symlink("../y", link.as_path()).unwrap();
+    }
+    write(&project, "files/HEAD", "");
+    let made = before.compare().repositories;
+    let made: Vec<String> = made
+        .iter()
+        .map(|made| format!("{} {:?}", made.path, made.knobs))
+        .collect();
+    let expected = [
+        "files []",
+        "links []",
+        r#"long ["config (cannot be read)"]"#,
+        r#"shared ["commondir"]"#,
+    ];
+    assert_eq!(made, expected);
+}

@@ -17,11 +17,11 @@ const MOST_INNER: usize = 1024;
 /// Submodules of submodules, and slashes in their names.
 const DEEPEST_MODULE: usize = 8;
 
-/// Whether git would take a directory for a repository.
+/// Whether git would take a directory for a repository, or may do so later: see
+/// [`Looks`](super::scan::Looks).
 pub(super) fn is_git_directory(path: &AbsPath) -> bool {
-    reading::is_file(&path.below("HEAD"))
-        && reading::is_directory(&path.below("objects"))
-        && reading::is_directory(&path.below("refs"))
+    let has = |name| reading::is_there(&path.below(name));
+    has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
 /// The git directories of submodules in a git directory, whose names may have slashes. Those that are

@@ -273,7 +273,7 @@ impl<'a> Finder<'a> {
         if directory == project && what != What::Bare {
             return None;
         }
-        let git_dirs = match shape {
+        let mut git_dirs = match shape {
             Shape::Bare | Shape::Directory if self.reach == Reach::Inside => Self::main(&entry),
             Shape::Bare | Shape::Directory => vec![GitDir {
                 path: entry.clone(),
@@ -282,6 +282,12 @@ impl<'a> Finder<'a> {
             Shape::Closed => Vec::new(),
             Shape::Pointer => self.pointed(&entry, directory),
         };
+        if shape == Shape::Bare
+            && let Some(path) = self.common(&entry)
+        {
+            let role = Role::Main;
+            git_dirs.push(GitDir { path, role });
+        }
         let obeyed = self.obeyed(&git_dirs, directory, Position::Within);
         Some(Repository {
             entry,
@@ -290,6 +296,14 @@ impl<'a> Finder<'a> {
             git_dirs,
             obeyed,
         })
+    }
+
+    /// The directory of the project in which a repository has its objects, references and configuration,
+    /// if that is another one.
+    fn common(&self, entry: &AbsPath) -> Option<AbsPath> {
+        let written = reading::pointer(&entry.below("commondir"))?;
+        let common = self.directory(entry, &written)?;
+        (self.search.project.covers(&common) && common != *entry).then_some(common)
     }
 
     /// Where a pointer leads, if it may be followed.

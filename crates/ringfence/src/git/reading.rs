@@ -56,9 +56,9 @@ pub(crate) fn is_file(path: &AbsPath) -> bool {
     kind(path) == Some(FileType::RegularFile)
 }
 
-/// Whether there is a directory of this name.
-pub(crate) fn is_directory(path: &AbsPath) -> bool {
-    kind(path) == Some(FileType::Directory)
+/// Whether there is anything of this name.
+pub(crate) fn is_there(path: &AbsPath) -> bool {
+    kind(path).is_some()
 }
 
 fn kind(path: &AbsPath) -> Option<FileType> {

@@ -295,24 +295,31 @@ fn broken(directory: PathBuf, why: Errno) -> Incomplete {
     Incomplete::Broken { directory, why }
 }
 
-/// What the names in a directory say about it.
+/// What the names in a directory say about it: the names alone. Git follows links and takes a file that
+/// can be run for a directory; what a link leads to, and a mode, change without a trace in the directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Looks {
     git: Option<Entry>,
     /// Other spellings of that name.
     like_git: Vec<(Vec<u8>, Entry)>,
-    head: bool,
-    objects: bool,
-    refs: bool,
+    /// Which of the names below.
+    parts: u8,
 }
+
+const HEAD: u8 = 1;
+const OBJECTS: u8 = 2;
+const REFS: u8 = 4;
+/// Says where objects and references are instead.
+const COMMON: u8 = 8;
 
 impl Looks {
     pub(crate) fn take(&mut self, name: &[u8], kind: Entry) {
         match name {
             b".git" => self.git = Some(kind),
-            b"HEAD" => self.head = true,
-            b"objects" => self.objects = kind == Entry::Directory,
-            b"refs" => self.refs = kind == Entry::Directory,
+            b"HEAD" => self.parts |= HEAD,
+            b"objects" => self.parts |= OBJECTS,
+            b"refs" => self.parts |= REFS,
+            b"commondir" => self.parts |= COMMON,
             _ if name.eq_ignore_ascii_case(b".git") => {
                 self.like_git.push((name.to_vec(), kind));
             }
@@ -336,10 +343,13 @@ impl Looks {
     }
 
     pub(crate) fn what(self) -> What {
+        let has = |parts| self.parts & parts == parts;
         match self.git {
             Some(Entry::Directory) => What::GitDirectory,
             Some(Entry::File) => What::GitFile,
-            Some(Entry::Other) | None if self.head && self.objects && self.refs => What::Bare,
+            Some(Entry::Other) | None if has(HEAD | OBJECTS | REFS) || has(HEAD | COMMON) => {
+                What::Bare
+            }
             Some(Entry::Other) | None => What::Plain,
         }
     }
