@@ -118,6 +118,8 @@ mod socket_families;
 #[cfg(test)]
 mod spellings;
 #[cfg(test)]
+mod staged_paths;
+#[cfg(test)]
 mod strange_parent;
 #[cfg(test)]
 mod submounts;

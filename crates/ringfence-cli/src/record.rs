@@ -18,7 +18,7 @@ use ringfence::decision::Decision;
 use ringfence::dotfiles::{self, Telling};
 use ringfence::launch::{Report, Running};
 use ringfence::report::{
-    Decided, End, Event, EventStream, Name, Planned, Refused, RefusedCause, ReportError,
+    Decided, End, Event, EventStream, Index, Name, Planned, Refused, RefusedCause, ReportError,
     ReportFile, SessionName, ShellPolicy, Start, Text, Time,
 };
 use ringfence_core::path::AbsPath;
@@ -364,6 +364,7 @@ impl Record {
             cause: report.cause,
             exit_status: report.cause.exit_status(),
             names: report.names.iter().map(Name::new).collect(),
+            indexes: report.indexes.iter().map(Index::new).collect(),
             milliseconds: u64::try_from(took).unwrap_or(u64::MAX),
         }));
         self.journal.flush();

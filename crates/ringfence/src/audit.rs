@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::decision::Decision;
 use crate::launch::{Attempt, Cause, Outcome, Way};
-use crate::report::{Name, Text, Time};
+use crate::report::{Index, Name, Text, Time};
 
 /// The version of the format. Within a version fields are added and never changed.
 pub const VERSION: u32 = 1;
@@ -105,6 +105,9 @@ pub struct End<'a> {
     pub exit_status: u8,
     /// Protected names that appeared, and where they were put.
     pub names: Vec<Name<'a>>,
+    /// Git indexes that it left and that somebody should know of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<Index<'a>>,
     /// How long it took.
     pub milliseconds: u64,
 }

@@ -165,7 +165,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    fn push(&mut self, path: &Path) {
+    pub(crate) fn push(&mut self, path: &Path) {
         self.count += 1;
         if self.paths.len() < MOST_LISTED {
             self.paths.push(path.to_string_lossy().into_owned());
@@ -450,7 +450,7 @@ fn identity(path: &AbsPath) -> Identity {
     clippy::cast_sign_loss,
     reason = "the fields have other types on other systems; they are only compared"
 )]
-fn number(status: &Stat) -> (u64, u64) {
+pub(crate) fn number(status: &Stat) -> (u64, u64) {
     (status.st_dev as u64, status.st_ino as u64)
 }
 
@@ -471,7 +471,7 @@ pub(crate) fn links(status: &Stat) -> u64 {
     clippy::cast_sign_loss,
     reason = "the fields have other types on other systems"
 )]
-fn changed(status: &Stat) -> SystemTime {
+pub(crate) fn changed(status: &Stat) -> SystemTime {
     let seconds = u64::try_from(status.st_ctime as i64).unwrap_or_default();
     // The clock of a file system ticks more slowly than ours.
     let tick = std::time::Duration::from_millis(20);

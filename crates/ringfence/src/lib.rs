@@ -62,6 +62,8 @@ pub mod git;
 #[doc(hidden)]
 pub mod grants;
 #[cfg(unix)]
+mod indexes;
+#[cfg(unix)]
 #[doc(hidden)]
 pub mod launch;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -128,6 +130,8 @@ pub use command::{Command, Output, SpawnError, Stdio};
 #[cfg(unix)]
 #[doc(inline)]
 pub use event::{Event, Happened};
+#[cfg(unix)]
+pub use indexes::{IndexFound, IndexState};
 #[cfg(unix)]
 #[doc(inline)]
 pub use launch::{Cause, HelperFault, LaunchError, NameFound, Part, Report, Size, StepName};

@@ -25,6 +25,7 @@ use crate::changes::Changes;
 use crate::decision::Decision;
 #[doc(no_inline)]
 pub use crate::event::SessionName;
+pub use crate::indexes::Index;
 use crate::launch::{Attempt, Cause, NameFound, Report};
 use crate::probe::guarantee::layers_of;
 
@@ -201,6 +202,8 @@ pub struct End<'a> {
     pub names_not_held: Vec<Text<'a>>,
     /// Protected names that somebody inside tried to make.
     pub tried: Vec<Text<'a>>,
+    /// Git indexes that it left and that somebody should know of.
+    pub indexes: Vec<Index<'a>>,
     /// What became of the project, if somebody looked before and after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<&'a Changes>,
@@ -232,6 +235,7 @@ impl<'a> End<'a> {
             names: report.names.iter().map(Name::new).collect(),
             names_not_held: texts(&report.not_held),
             tried: texts(&report.tried),
+            indexes: report.indexes.iter().map(Index::new).collect(),
             changes: report.changes.as_deref(),
             denials: &report.denials,
             network: report.network.attempts.iter().map(Attempted::new).collect(),
@@ -596,6 +600,7 @@ mod tests {
             }],
             not_held: vec![PathBuf::from("/p/.idea")],
             tried: vec![PathBuf::from("/p/.git")],
+            indexes: Vec::new(),
             changes: None,
             denials: Vec::new(),
             network: Network::default(),
@@ -640,6 +645,7 @@ mod tests {
                 "names": [{"path": "/p/.envrc", "moved_to": null, "removed": true}],
                 "names_not_held": ["/p/.idea"],
                 "tried": ["/p/.git"],
+                "indexes": [],
                 "denials": [],
                 "network": [],
                 "network_not_kept": 0,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ringfence::changes::{Changes, FileChange, Listed, MOST_PROGRAMS};
 use ringfence::launch::{Cause, Report};
+use ringfence::{IndexFound, IndexState};
 use ringfence_core::text::{printable, printable_path};
 
 /// Paths of one kind that are named; the report has more of them.
@@ -25,6 +26,9 @@ pub(crate) fn told(report: &Report) -> String {
             &mut out,
             &format!("{shown} is protected and was made inside; {now}"),
         );
+    }
+    for index in &report.indexes {
+        line(&mut out, &staged(index));
     }
     let more = report.not_held.len().saturating_sub(MOST_NAMED);
     for path in report.not_held.iter().take(MOST_NAMED) {
@@ -61,6 +65,61 @@ pub(crate) fn told(report: &Report) -> String {
         _ => {}
     }
     out
+}
+
+/// What somebody has to know of an index before git checks out what it says.
+fn staged(index: &IndexFound) -> String {
+    let path = printable_path(&index.path);
+    let named = |listed: &Listed| {
+        let shown = listed.paths.iter().take(MOST_NAMED);
+        let mut shown: Vec<String> = shown.map(|path| printable(path)).collect();
+        if let Some(more) = listed
+            .count
+            .checked_sub(shown.len())
+            .filter(|more| *more > 0)
+        {
+            shown.push(format!("{more} more"));
+        }
+        shown.join(", ")
+    };
+    let what = match index.state {
+        _ if index.refused.count > 0 => format!(
+            "has paths that git itself never puts there, and would have written: {}",
+            named(&index.refused)
+        ),
+        IndexState::Whole => {
+            return format!(
+                "{path} has something else staged for names that run later: {}; the next commit or \
+                 checkout takes it: see `git diff --cached`, and `git restore --staged PATH`",
+                named(&index.protected)
+            );
+        }
+        IndexState::Foreign => {
+            return format!(
+                "{path} is no index, and git stops at it; `git reset` needs it removed"
+            );
+        }
+        IndexState::Damaged => "is damaged, and git could find anything in it".to_owned(),
+        IndexState::Odd => {
+            "is not a plain file with one name that can be read, as git makes it".to_owned()
+        }
+    };
+    let own = index.aside.iter().find(|aside| aside.path == index.path);
+    let now = match own.map(|aside| &aside.moved_to) {
+        Some(Some(moved)) => {
+            let moved = printable_path(moved);
+            format!("it is now {moved}, and `git reset` makes a new one")
+        }
+        Some(None) if own.is_some_and(|aside| aside.removed) => {
+            "there was no room to put it aside, so it was removed; `git reset` makes a new one"
+                .to_owned()
+        }
+        Some(None) | None if index.aside.is_empty() => {
+            "remove it before git checks anything out".to_owned()
+        }
+        Some(None) | None => "what it shares entries with was put aside".to_owned(),
+    };
+    format!("{path} {what}; {now}")
 }
 
 /// What is said with `-v`.

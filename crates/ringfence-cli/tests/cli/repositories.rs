@@ -151,3 +151,54 @@ fn a_flag_takes_a_given_repository_back() {
         assert!(made.iter().all(|made| !made.try_exists().unwrap()));
     });
 }
+
+/// Whoever asked for nothing is told what his next checkout would have done, and the trail keeps it.
+#[test]
+fn an_index_that_git_would_not_make_is_told_without_being_asked() {
+    for_each_user(|stage| {
+        let script = "git init -q . && mkdir -p dgit/hooks && echo x > dgit/hooks/post-checkout &&
+            git add . && rm -r dgit";
+        let made = stage.other("sh", &["-c", script]).status().unwrap();
+        assert!(made.success());
+        // Of the same length, so that nobody has to know the format.
+        let plant = "sed s,dgit/hooks,.git/hooks, .git/index > x; mv x .git/index";
+        let run = |level: &str| {
+            let arguments = ["run", "--report", "report.json", "--git", level];
+            let ran = stage.done(&[&arguments[..], &["--", "sh", "-c", plant]].concat());
+            let report = std::fs::read(stage.world.project().join("report.json")).unwrap();
+            let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+            (ran.errors, report["indexes"][0].clone())
+        };
+        let index = stage.world.project().join(".git/index");
+        let kept = std::fs::read(&index).unwrap();
+        let (said, _) = run("full");
+        assert!(said.contains("remove it before"), "{said}");
+        std::fs::write(&index, kept).unwrap();
+
+        let (said, report) = run("write");
+        for part in [
+            ".git/hooks/post-checkout",
+            "index.refused-by-ringfence",
+            "git reset",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert_eq!(report["refused"]["paths"][0], ".git/hooks/post-checkout");
+        assert_eq!(report["aside"].as_array().unwrap().len(), 1, "{report}");
+        let trail = stage.done(&["log", "--json"]).out;
+        assert!(trail.contains("index.refused-by-ringfence"), "{trail}");
+
+        // It is staged as git does it: told, and left.
+        let stage_it = "b=$(echo x | git hash-object -w --stdin);
+            git update-index --add --cacheinfo 100644,$b,.envrc";
+        let ran = stage.done(&["run", "--git", "write", "--", "sh", "-c", stage_it]);
+        assert!(
+            ran.errors
+                .contains("staged for names that run later: .envrc;"),
+            "{}",
+            ran.errors
+        );
+        assert!(index.try_exists().unwrap());
+    });
+}

@@ -133,6 +133,15 @@ mod linux {
                 name.moved_to
             );
         }
+        for index in &report.indexes {
+            let (refused, protected) = (&index.refused.paths, &index.protected.paths);
+            let path = index.path.display();
+            let aside = index.aside.len();
+            eprintln!(
+                "confine: index {path} {:?} {refused:?} {protected:?} aside {aside}",
+                index.state
+            );
+        }
         for name in &report.not_held {
             eprintln!("confine: not held {}", name.display());
         }

@@ -12,7 +12,9 @@
 mod asking;
 mod cache;
 mod granted;
+pub mod index;
 mod inner;
+pub(crate) mod object;
 mod quiet;
 pub(crate) mod reading;
 pub(crate) mod scan;

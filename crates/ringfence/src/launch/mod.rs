@@ -91,6 +91,7 @@ use crate::approve::bound::Captured;
 use crate::audit::Denial;
 use crate::changes::Changes;
 use crate::event::{Event, SessionName};
+use crate::indexes::IndexFound;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -203,6 +204,8 @@ pub struct Report {
     pub not_held: Vec<PathBuf>,
     /// Protected names that somebody inside tried to make, and was refused.
     pub tried: Vec<PathBuf>,
+    /// Git indexes that the session left and that somebody should know of, and where they were put.
+    pub indexes: Vec<IndexFound>,
     /// What became of the project, if somebody looked before and after.
     pub changes: Option<Box<Changes>>,
     /// What ringfence itself did not let the session have.
@@ -252,7 +255,7 @@ pub struct Network {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NameFound {
     /// The name.
     pub path: PathBuf,

@@ -11,7 +11,11 @@ use ringfence_sys::process::fill_random;
 use rustix::fs::{AtFlags, Mode, RenameFlags, fstat, renameat_with, unlinkat};
 use rustix::process::geteuid;
 
+use crate::indexes::Hands;
 use crate::launch::NameFound;
+
+/// The same for other files of git's than those that have protected names.
+pub(super) const HANDS: Hands = Hands { open_up, put_aside };
 
 /// Puts a protected name that the session made out of the way, so that nothing outside obeys it.
 ///

@@ -30,6 +30,7 @@ use super::streams;
 use super::tmp::SessionTmp;
 use crate::approve::bound::Captured;
 use crate::git::Walking;
+use crate::indexes::Indexes;
 use crate::launch::words::{arguments, directory, environment, programs};
 use crate::launch::{Command, Given, Helping, LaunchError, Linger, Options, Timeline};
 use crate::sessions::{About, Entry};
@@ -45,6 +46,7 @@ pub struct Prepared {
     pub(super) end: OwnedFd,
     pub(super) wall: Option<u64>,
     pub(super) names: Unnamed,
+    pub(super) indexes: Indexes,
     pub(super) plan: Plan,
     pub(super) program: PathBuf,
     pub(super) tmp: Option<SessionTmp>,
@@ -185,6 +187,7 @@ pub fn prepare_with(
         end,
         wall: gathered.wall,
         names: Unnamed::new(policy, options.testing.danger_without),
+        indexes: Indexes::remember(policy),
         plan: plan.clone(),
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::pidfd_send_signal;
 
 use super::acts::Ready;
+use super::aside::HANDS;
 use super::broker::Broker;
 use super::bwrap::Outside;
 use super::cover::Session;
@@ -32,6 +33,7 @@ use super::tmp::SessionTmp;
 use super::wire;
 use crate::audit::Denial;
 use crate::event::Happened;
+use crate::indexes::Indexes;
 use crate::launch::beside::{Beside, Nothing, timespec};
 use crate::launch::{Cause, LaunchError, Linger, Network, Observer, Report, Signals, StepName};
 
@@ -56,6 +58,7 @@ pub struct Running {
     started: Instant,
     started_at: SystemTime,
     names: Names,
+    pub(super) indexes: Indexes,
     pub(super) plan: Plan,
     tmp: Option<SessionTmp>,
     pub(super) timeline: Vec<(Step, Duration)>,
@@ -100,6 +103,7 @@ impl Running {
             started: Instant::now(),
             started_at: SystemTime::now(),
             names,
+            indexes: Indexes::default(),
             plan,
             tmp,
             timeline: Vec::new(),
@@ -326,6 +330,7 @@ impl Running {
             names: outcome.found,
             not_held: outcome.not_held,
             tried,
+            indexes: self.indexes.look(&HANDS),
             changes: None,
             network: self.attempts(),
             denials: std::mem::take(&mut self.denials),

@@ -93,6 +93,7 @@ impl Prepared {
             child, boundary, self.end, self.wall, names, self.plan, self.tmp,
         );
         running.held = self.held;
+        running.indexes = self.indexes;
         running.linger = self.linger;
         let mut own_filesystems = Vec::new();
         if let Some(outside) = outside {

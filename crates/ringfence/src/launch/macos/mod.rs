@@ -41,6 +41,7 @@ use self::running::Group;
 use super::pipes::pipe;
 use super::words::{arguments, directory, environment, programs};
 use super::{Command, Decider, Given, LaunchError, Linger, Options, StepName, Stream};
+use crate::indexes::Indexes;
 use crate::place::Lookout;
 use crate::sessions::About;
 
@@ -54,6 +55,7 @@ pub struct Prepared {
     gate: Option<Opening>,
     wall: Option<u64>,
     plan: Plan,
+    indexes: Indexes,
     program: PathBuf,
     linger: Linger,
     registry: Option<(PathBuf, About)>,
@@ -162,6 +164,7 @@ pub fn prepare_with(
         gate,
         wall,
         plan: plan.clone(),
+        indexes: Indexes::remember(policy),
         program: PathBuf::from(&command.program),
         linger: options.linger,
         registry: options.registry,
@@ -306,6 +309,7 @@ impl Prepared {
             .start(passed)
             .map_err(refused("start the second stage"))?;
         let mut running = Running::new(child, group, self.session, self.wall, self.plan);
+        running.indexes = self.indexes;
         running.linger = self.linger;
         running.pending = self.registry;
         running.gate = gate;

@@ -27,9 +27,10 @@ use super::gate::Opened;
 use super::orders::{Keep, Task, Word};
 use super::table::Table;
 use super::{Session, Stage, now, tell};
+use crate::indexes::{Hands, Indexes};
 use crate::launch::beside::{Beside, Nothing, timespec};
 use crate::launch::pipes::pipe;
-use crate::launch::{Cause, Linger, Network, Observer, Report, Signals};
+use crate::launch::{Cause, Linger, NameFound, Network, Observer, Report, Signals};
 use crate::sessions::{About, DirectoryIdentity, Entry, Making, Registry, RegistryError};
 
 /// How long a command may take to end once it was asked to.
@@ -65,6 +66,28 @@ impl Group {
     }
 }
 
+/// Nothing of the session is left by then, so nobody exchanges what is looked at.
+const HANDS: Hands = Hands {
+    open_up: |_| {},
+    put_aside,
+};
+
+/// Renames a file, over nothing that is there.
+fn put_aside(path: &Path) -> Option<NameFound> {
+    let mut moved = path.as_os_str().to_owned();
+    moved.push(".refused-by-ringfence");
+    while std::fs::symlink_metadata(&moved).is_ok() {
+        moved.push("-");
+    }
+    std::fs::symlink_metadata(path).ok()?;
+    let moved_to = std::fs::rename(path, &moved).ok().map(|()| moved.into());
+    Some(NameFound {
+        path: path.to_owned(),
+        moved_to,
+        removed: false,
+    })
+}
+
 /// A session that runs. Dropping it ends the session.
 #[derive(Debug)]
 pub struct Running {
@@ -78,6 +101,7 @@ pub struct Running {
     session: Session,
     wall: Option<u64>,
     plan: Plan,
+    pub(super) indexes: Indexes,
     started: Instant,
     started_at: SystemTime,
     pub(super) linger: Linger,
@@ -116,6 +140,7 @@ impl Running {
             session,
             wall,
             plan,
+            indexes: Indexes::default(),
             started: Instant::now(),
             started_at: now(),
             linger: Linger::No,
@@ -310,6 +335,7 @@ impl Running {
             names: Vec::new(),
             not_held: Vec::new(),
             tried: Vec::new(),
+            indexes: self.indexes.look(&HANDS),
             changes: None,
             denials: Vec::new(),
             network: self.attempts(),
