@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use ringfence::changes::{Changes, FileChange, Listed, MOST_PROGRAMS};
 use ringfence::launch::{Cause, Report};
-use ringfence::{IndexFound, IndexState};
+use ringfence::{Denial, IndexFound, IndexState};
 use ringfence_core::text::{printable, printable_path};
 
 /// Paths of one kind that are named; the report has more of them.
 const MOST_NAMED: usize = 10;
 
-/// What must be said even without `-v`: what is not as it was left.
+/// What must be said even without `-v`: what is not as it was left, and what a program may only have
+/// called a read-only file system.
 pub(crate) fn told(report: &Report) -> String {
     let mut out = String::new();
     for found in &report.names {
@@ -27,6 +28,20 @@ pub(crate) fn told(report: &Report) -> String {
             &format!("{shown} is protected and was made inside; {now}"),
         );
     }
+    for path in report.tried.iter().take(MOST_NAMED) {
+        let fix = printable(&Denial::of_name(path).fix);
+        let fix = if fix.starts_with("--") {
+            format!("`{fix}` allows it")
+        } else {
+            format!("`{fix}` says why")
+        };
+        let path = printable_path(path);
+        line(
+            &mut out,
+            &format!("{path} is protected, and making it was refused: {fix}"),
+        );
+    }
+    more(&mut out, report.tried.len());
     for index in &report.indexes {
         line(&mut out, &staged(index));
     }
@@ -125,14 +140,6 @@ fn staged(index: &IndexFound) -> String {
 /// What is said with `-v`.
 pub(crate) fn in_detail(report: &Report) -> String {
     let mut out = String::new();
-    for path in report.tried.iter().take(MOST_NAMED) {
-        let path = printable_path(path);
-        line(
-            &mut out,
-            &format!("{path} is protected, and making it was refused"),
-        );
-    }
-    more(&mut out, report.tried.len());
     if let Some(changes) = &report.changes {
         changed(&mut out, changes);
     }

@@ -343,7 +343,7 @@ fn what_runs_later_is_told() {
     assert_eq!(changes["set_id"]["count"], 0);
     assert_eq!(changes["hard_links"]["count"], 0);
     for told in [
-        ".vscode is protected, and making it was refused",
+        ".vscode is protected, and making it was refused: `--allow-protected .vscode` allows it",
         "Makefile runs later and has changed",
         ".venv/bin/pip runs later and has changed",
         "node_modules/.bin/x runs later and has changed: nothing is now a link to ../x",
@@ -353,7 +353,7 @@ fn what_runs_later_is_told() {
     ] {
         assert!(ran.errors.contains(told), "{told}: {}", ran.errors);
     }
-    // Nothing of it without `-v`.
+    // Without `-v` only what was refused, and how it would not be.
     let quiet = world.run(&[
         "run",
         "--",
@@ -362,6 +362,8 @@ fn what_runs_later_is_told() {
         "echo b > Makefile; mkdir .vscode; true",
     ]);
     assert!(!quiet.errors.contains("Makefile"), "{}", quiet.errors);
+    let fix = "`--allow-protected .vscode` allows it";
+    assert!(quiet.errors.contains(fix), "{}", quiet.errors);
 }
 
 /// The same of a repository beside the project that is given for writing, at every level that allows it.
