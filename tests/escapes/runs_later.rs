@@ -7,7 +7,9 @@ use std::fs;
 use ringfence::changes::{Before, FileChange};
 use ringfence::git::Search;
 use ringfence_core::path::AbsPath;
-use ringfence_testkit::{binaries, for_each_user};
+use ringfence_testkit::{Setup, binaries, for_each_user};
+
+use super::git_metadata::host;
 
 /// Whoever wrote these has others run something, by accident or on purpose.
 const NAMES: &[&str] = &[
@@ -97,5 +99,42 @@ fn nothing_that_runs_later_changes_in_silence() {
                 fs::remove_dir_all(world.project(directory)).unwrap();
             }
         }
+    });
+}
+
+/// Such names further down, where nothing refuses them, and where somebody or a host allows them.
+#[test]
+fn nothing_is_made_further_down_in_silence() {
+    for_each_user(binaries!(), |world| {
+        let project = world.project("");
+        let old = "mkdir -p .git/objects .git/refs .git/hooks .vscode sub
+            echo 'ref: refs/heads/main' > .git/HEAD; echo old > .vscode/tasks.json";
+        host(world, &project, old);
+        let search = Search::new(AbsPath::parse(fs::canonicalize(&project).unwrap()).unwrap());
+        let names = [
+            "sub/.envrc",
+            "sub/.vscode/tasks.json",
+            "sub/package.json",
+            "tests/conftest.py",
+        ];
+        let write = names.map(|name| format!("mkdir -p $(dirname {name}); echo evil > {name}; "));
+        let told = |setup: &Setup, script: &str| {
+            // The clock of a file system may not have ticked since.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let before = Before::look(&search);
+            world.run(setup, ["sh", "-c", script]).assert_status(0);
+            let changes = before.compare();
+            let all = [changes.protected, changes.run_later, changes.git_knobs];
+            all.map(|listed| listed.paths)
+        };
+        let [protected, later, knobs] = told(&world.setup(), &write.concat());
+        assert_eq!([protected, later].concat(), names);
+        assert_eq!(knobs, [""; 0]);
+        // What somebody allowed is told as well, and what a host cannot refuse.
+        let allowed = world.setup_with(r#""protect": {"allow": [".vscode"]}, "git": "full""#);
+        let script = "echo evil > .vscode/tasks.json; echo evil > .git/hooks/post-checkout";
+        let [protected, _, knobs] = told(&allowed, script);
+        assert_eq!(protected, [".vscode/tasks.json"]);
+        assert_eq!(knobs, [".git/hooks/post-checkout"]);
     });
 }

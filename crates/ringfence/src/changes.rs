@@ -7,6 +7,7 @@
 
 mod given;
 mod links;
+mod named;
 mod programs;
 mod references;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use crate::git::{self, Search, entry_of};
 use given::Given;
 use links::Links;
 pub use links::{GitLink, GitLinks};
+use named::{Meaning, Names, is_young};
 pub use programs::{MOST_PROGRAMS, ProgramChanges};
 use programs::{Programs, holds_programs};
 use references::References;
@@ -85,6 +87,13 @@ pub struct Changes {
     pub files: Vec<FileChange>,
     /// Programs that the project keeps for itself, and that are not as they were.
     pub programs: ProgramChanges,
+    /// What has a protected name, wherever it lies, and was made or changed. At the project's root that
+    /// takes somebody who allowed it, or a host that cannot refuse it.
+    pub protected: Listed,
+    /// Ordinary files further down that somebody will run later, and that were made or changed.
+    pub run_later: Listed,
+    /// What makes git run or obey something in repositories that were there, and was made or changed.
+    pub git_knobs: Listed,
     /// Repositories that were not there, or are not the ones that were.
     pub repositories: Vec<NewRepository>,
     /// Branches and other references, in those that were there, which do not lead where they led.
@@ -97,6 +106,8 @@ pub struct Changes {
     /// Files that have another name outside the project, so that writing to them writes there. No
     /// session can make such a name: they were there before.
     pub hard_links: Listed,
+    /// Directories that nobody could look into.
+    pub unseen: Listed,
     /// Whether the whole tree was looked at.
     pub complete: bool,
 }
@@ -181,12 +192,13 @@ impl Changes {
     /// ```
     pub fn is_empty(&self) -> bool {
         let paths = self.set_id.count + self.hard_links.count;
+        let named = self.protected.count + self.run_later.count + self.git_knobs.count;
         let programs = self.programs.is_empty();
         self.files.is_empty()
             && programs
             && self.repositories.is_empty()
             && self.references.count + self.git_links.count == 0
-            && paths == 0
+            && paths + named == 0
             && self.complete
     }
 }
@@ -236,6 +248,10 @@ impl Before {
     pub fn compare(mut self) -> Changes {
         let mut changes = Changes::default();
         let (references, links) = (self.references.take(), self.links.take());
+        if let Some(known) = &references {
+            let directories = known.directories().iter();
+            changes.git_knobs = named::knobs(directories, &self.project, self.at);
+        }
         let references = references.map(|before| before.compare(&self.project));
         for (name, before) in &self.files {
             let after = digest(&self.project.below(name));
@@ -252,6 +268,7 @@ impl Before {
             changes,
             links: HashMap::new(),
             programs: Vec::new(),
+            names: Names::new(),
             left: MOST_ENTRIES,
         };
         after.walk();
@@ -275,6 +292,9 @@ impl Before {
         changes.complete &= all;
         changes.repositories.extend(beside);
         changes.hard_links.paths.sort();
+        for listed in [&mut changes.protected, &mut changes.run_later] {
+            listed.paths.sort();
+        }
         changes.repositories.sort_by(|a, b| a.path.cmp(&b.path));
         changes
     }
@@ -288,6 +308,7 @@ struct After<'a> {
     links: HashMap<(u64, u64), (PathBuf, (u64, u64))>,
     /// Directories with programs in them.
     programs: Vec<PathBuf>,
+    names: Names,
     left: usize,
 }
 
@@ -310,11 +331,20 @@ impl After<'_> {
                 let closed = Some(self.before.project.below(&path));
                 let mut above = std::iter::successors(closed, AbsPath::parent);
                 let known = self.before.repositories.as_ref();
-                let known = known.is_some_and(|known| above.any(|path| known.contains_key(&path)));
-                self.changes.complete &= known;
+                if !known.is_some_and(|known| above.any(|path| known.contains_key(&path))) {
+                    self.changes.unseen.push(&path);
+                    self.changes.complete = false;
+                }
                 continue;
             };
             let mut looks = Looks::default();
+            let in_git = path.iter().any(|part| part == ".git");
+            // What lies in a directory with a protected name has that name.
+            let above = path.ancestors().find_map(|above| {
+                let meaning = self.names.meaning(above);
+                meaning.filter(|meaning| *meaning == Meaning::Protected)
+            });
+            let told = self.changes.protected.count;
             let listed = reading::list(&directory, &mut buffer, |name, kind| {
                 let Some(left) = self.left.checked_sub(1) else {
                     self.changes.complete = false;
@@ -323,6 +353,13 @@ impl After<'_> {
                 self.left = left;
                 looks.take(name, kind);
                 let below = path.join(std::ffi::OsStr::from_bytes(name));
+                let meaning = above.or_else(|| self.names.meaning(&below));
+                let meaning = meaning.filter(|_| !in_git);
+                if let Some(meaning) = meaning.filter(|_| kind != Entry::Directory)
+                    && is_young(&directory, &below, self.before.at)
+                {
+                    self.named(&below, meaning);
+                }
                 match kind {
                     Entry::Directory => next.push(below),
                     Entry::File => self.file(&directory, below),
@@ -333,10 +370,18 @@ impl After<'_> {
             if listed.is_err() {
                 self.changes.complete = false;
             }
+            // One that was moved there has what is older in it.
+            let itself = self.names.meaning(&path) == Some(Meaning::Protected) && !in_git;
+            if itself
+                && self.changes.protected.count == told
+                && rustix::fs::fstat(&directory).is_ok_and(|it| changed(&it) >= self.before.at)
+            {
+                self.named(&path, Meaning::Protected);
+            }
             // Its directory is walked all the same.
             let _ = looks.settle(&directory);
             // What lies in a repository is the repository's.
-            if path.iter().all(|part| part != ".git") {
+            if !in_git {
                 if holds_programs(&path) {
                     self.programs.push(path.clone());
                 }
@@ -350,6 +395,13 @@ impl After<'_> {
         if let Some(programs) = &self.before.programs {
             let since = self.before.at;
             self.changes.programs = programs.compare(&root, &self.programs, since);
+        }
+    }
+
+    fn named(&mut self, path: &Path, meaning: Meaning) {
+        match meaning {
+            Meaning::Protected => self.changes.protected.push(path),
+            Meaning::Source => self.changes.run_later.push(path),
         }
     }
 

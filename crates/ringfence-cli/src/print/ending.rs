@@ -161,6 +161,15 @@ fn changed(out: &mut String, changes: &Changes) {
             &format!("{beyond} programs of the project were not compared: {most} are at most"),
         );
     }
+    let named = "is obeyed by programs outside, and was made or changed";
+    listed(out, &changes.protected, named);
+    let knobs = "makes git run or obey something, and was made or changed";
+    listed(out, &changes.git_knobs, knobs);
+    listed(
+        out,
+        &changes.run_later,
+        "runs later and was made or changed",
+    );
     for made in changes.repositories.iter().take(MOST_NAMED) {
         let path = printable(&made.path);
         let knobs: Vec<String> = made.knobs.iter().map(|knob| printable(knob)).collect();
@@ -196,8 +205,16 @@ fn changed(out: &mut String, changes: &Changes) {
         &changes.hard_links,
         "has another name outside the project",
     );
-    if !changes.complete {
-        line(out, "the project is too large to look at all of it");
+    listed(
+        out,
+        &changes.unseen,
+        "could not be looked into: what changed there is not told (`chmod u+rx` opens it)",
+    );
+    if !changes.complete && changes.unseen.count == 0 {
+        line(
+            out,
+            "not all of the project was looked at: it is too large, or something in it cannot be read",
+        );
     }
 }
 

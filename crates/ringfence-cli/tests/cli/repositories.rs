@@ -1,5 +1,6 @@
 //! Repositories in a large project, and beside it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::stage::{Stage, for_each_user};
@@ -200,5 +201,21 @@ fn an_index_that_git_would_not_make_is_told_without_being_asked() {
             ran.errors
         );
         assert!(index.try_exists().unwrap());
+    });
+}
+
+/// What a session changed is not called too large where it is only closed.
+#[test]
+fn what_nobody_can_look_into_is_named() {
+    for_each_user(|stage| {
+        let script = "mkdir -p a/closed; chmod 0300 a/closed";
+        let ran = stage.done(&["run", "-v", "--", "sh", "-c", script]);
+        let closed = stage.world.project().join("a/closed");
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(closed, mode).unwrap();
+        // Nothing is closed to root.
+        let named = ran.errors.contains("a/closed could not be looked into");
+        assert_eq!(named, !stage.is_root(), "{}", ran.errors);
+        assert!(!ran.errors.contains("too large"), "{}", ran.errors);
     });
 }
