@@ -38,6 +38,7 @@ fuzz_target!(|text: &str| {
         account_home: None,
         project: AbsPath::root().below("home/u/p"),
         own: Vec::new(),
+        program: None,
         sockets: vec![("ssh-agent", "/run/agent.sock".into())],
         toolchains: Vec::new(),
         secrets: Vec::new(),

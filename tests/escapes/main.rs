@@ -82,6 +82,8 @@ mod nothing_survives;
 #[cfg(test)]
 mod other_processes;
 #[cfg(test)]
+mod own_program;
+#[cfg(test)]
 mod parted_threads;
 #[cfg(test)]
 mod path_bombs;

@@ -66,6 +66,7 @@ fn place() -> Place {
         account_home: None,
         project: AbsPath::root().below("home/u/p"),
         own: Vec::new(),
+        program: None,
         sockets: Vec::new(),
         toolchains: Vec::new(),
         secrets: Vec::new(),

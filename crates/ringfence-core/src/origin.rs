@@ -54,6 +54,8 @@ pub enum BuiltIn {
     Limits,
     /// What a preset says.
     Preset(Preset),
+    /// The supervisor's own program.
+    Program,
     /// The project itself.
     Project,
     /// Files in the project that run later, outside.
@@ -134,6 +136,7 @@ impl fmt::Display for BuiltIn {
             Self::Homes => f.write_str("built-in list of homes"),
             Self::Limits => f.write_str("built-in limits"),
             Self::Preset(preset) => write!(f, "preset {preset}"),
+            Self::Program => f.write_str("built-in rule for ringfence's own program"),
             Self::Project => f.write_str("built-in project rule"),
             Self::Protected => f.write_str("built-in list of files that run later"),
             Self::Runtime => f.write_str("built-in list of socket directories"),

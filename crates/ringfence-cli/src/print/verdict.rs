@@ -94,6 +94,9 @@ impl Answer {
         if private {
             notes.push("the command has its own, and does not see the host's".to_owned());
         }
+        if *verdict.origin == Origin::BuiltIn(BuiltIn::Program) {
+            notes.push("whoever could replace it would be outside with the next start".to_owned());
+        }
         if let Some(socket) = policy.sockets().iter().find(|grant| grant.path == path) {
             notes.push(format!("it may be connected to: {}", socket.origin));
         }
@@ -251,6 +254,10 @@ impl Answer {
 fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant> {
     let verdict = policy.files().access(path);
     let origin = verdict.origin;
+    if *origin == Origin::BuiltIn(BuiltIn::Program) {
+        // Nothing does.
+        return None;
+    }
     let to = match verdict.access {
         Access::None => "read",
         Access::Read | Access::Execute => "write",

@@ -41,6 +41,9 @@ mod network;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod orphans;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod own;
 #[cfg(test)]
 mod place;
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod git;
 mod grants;
 mod links;
+mod own;
 mod paths;
 mod reach;
 mod rules;
@@ -42,6 +43,8 @@ pub struct Place {
     pub project: AbsPath,
     /// Directories of ringfence's own: settings and state.
     pub own: Vec<AbsPath>,
+    /// The program that will be the supervisor, canonical, where it can be told.
+    pub program: Option<AbsPath>,
     /// Where the usual sockets are on this host, by the names that settings use.
     pub sockets: Vec<(&'static str, PathBuf)>,
     /// Variables of [`lists::TOOLCHAIN_VARIABLES`] that the caller has.

@@ -118,6 +118,11 @@ impl Settled {
         }
     }
 
+    /// All of them, in the order of arrival.
+    pub(super) fn rules(&self) -> &[FileRule] {
+        &self.rules
+    }
+
     /// All of them, in the order of arrival. None is left.
     pub(super) fn take_rules(&mut self) -> Vec<FileRule> {
         self.places.clear();
@@ -132,7 +137,11 @@ fn strength(origin: &Origin) -> (Layer, u8) {
         return (origin.layer(), 0);
     };
     let rank = match list {
-        BuiltIn::Drives | BuiltIn::Homes | BuiltIn::Runtime | BuiltIn::Secrets => 3,
+        BuiltIn::Drives
+        | BuiltIn::Homes
+        | BuiltIn::Program
+        | BuiltIn::Runtime
+        | BuiltIn::Secrets => 3,
         BuiltIn::Closed | BuiltIn::Git | BuiltIn::Protected => 2,
         BuiltIn::Project | BuiltIn::Session => 1,
         BuiltIn::Dotfiles

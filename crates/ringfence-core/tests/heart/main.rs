@@ -15,6 +15,8 @@ mod lists;
 #[cfg(test)]
 mod narrowing;
 #[cfg(test)]
+mod own;
+#[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod random;

@@ -287,6 +287,7 @@ impl World {
             account_home: self.account_home.map(path),
             project: path(self.project),
             own: vec![path(self.home).below(".config/ringfence")],
+            program: None,
             sockets: vec![("ssh-agent", PathBuf::from("/run/agent.sock"))],
             toolchains: Vec::new(),
             secrets: Vec::new(),

@@ -188,6 +188,9 @@ mod linux {
             account_home: None,
             project: AbsPath::parse(setup.project_path()).unwrap(),
             own: Vec::new(),
+            program: std::env::current_exe()
+                .ok()
+                .and_then(|own| AbsPath::parse(own).ok()),
             sockets: Vec::new(),
             toolchains: Vec::new(),
             secrets: Vec::new(),

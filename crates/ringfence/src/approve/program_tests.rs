@@ -26,6 +26,7 @@ fn policy() -> Policy {
         account_home: None,
         project: AbsPath::root(),
         own: Vec::new(),
+        program: None,
         sockets: Vec::new(),
         toolchains: Vec::new(),
         secrets: Vec::new(),

@@ -244,6 +244,7 @@ fn imagined(preset: Preset, kind: Kind, facts: &HostFacts) -> Option<Policy> {
         home: Some(home),
         account_home: None,
         own: Vec::new(),
+        program: None,
         sockets: Vec::<(&'static str, PathBuf)>::new(),
         toolchains: Vec::new(),
         secrets: Vec::new(),

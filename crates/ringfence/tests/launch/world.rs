@@ -83,6 +83,7 @@ impl World {
             account_home: None,
             project: AbsPath::parse(&self.project).unwrap(),
             own: Vec::new(),
+            program: None,
             sockets: Vec::new(),
             toolchains: Vec::new(),
             secrets: Vec::new(),

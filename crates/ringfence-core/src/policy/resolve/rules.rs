@@ -160,6 +160,7 @@ impl Builder<'_> {
             self.raise_readable(all);
             let given = self.given_trees(git, &allowed);
             self.idle_allowances(&allowed, &given);
+            self.own();
             self.hidden_project();
         }
         let rules = self.settled.take_rules();
