@@ -114,6 +114,90 @@ fn a_file_given_to_read_gives_its_mode_and_nothing_else() {
     });
 }
 
+/// What a rule takes away inside a grant, Landlock cannot: such a file is not passed at all.
+#[test]
+fn a_file_that_would_be_more_when_opened_again_is_not_passed() {
+    for_each_user(binaries!(), |world| {
+        let hidden = world.home(".ssh/id_canary");
+        let protected = world.project(".vscode/tasks.json");
+        std::fs::create_dir_all(protected.parent().unwrap()).unwrap();
+        let build = || {
+            world.restore();
+            std::fs::write(&protected, "{}").unwrap();
+            world.own();
+        };
+        let append = || File::options().append(true).open(&hidden).unwrap();
+        let read = || File::open(&protected).unwrap();
+        let opened: [(&dyn Fn() -> File, &str); 2] = [(&append, "read"), (&read, "write")];
+        for (open, mode) in opened {
+            build();
+            let reopen = op!["reopen", "0", mode];
+            assert_eq!(with_input(world, None, open(), &reopen).line(), "ok");
+            build();
+            let before = world.snapshot();
+            let done = with_input(world, Some(&world.setup()), open(), &reopen);
+            done.assert_status(125);
+            let expected = format!(
+                "opened again to be {}",
+                if mode == "read" { "read" } else { "written" }
+            );
+            assert!(done.stderr.contains(&expected), "{}", done.stderr);
+            before.assert_same(world.guarded());
+            assert_eq!(std::fs::read(&protected).unwrap(), b"{}");
+        }
+        // Open for both, it is no more than it was.
+        let both = File::options()
+            .read(true)
+            .write(true)
+            .open(&hidden)
+            .unwrap();
+        let done = with_input(
+            world,
+            Some(&world.setup()),
+            both,
+            &op!["reopen", "0", "read"],
+        );
+        assert_eq!(done.line(), "ok");
+    });
+}
+
+/// What is given with a file that may be written, and said so in the threat model: all of it can be written
+/// over and cut off, also where it was opened to be appended to; and it can be read where the policy lets it
+/// be read by its name.
+#[test]
+fn a_file_given_to_append_is_given_to_write() {
+    for_each_user(binaries!(), |world| {
+        let canary = world.outside("canary");
+        let append = || File::options().append(true).open(&canary).unwrap();
+        let strict = world.setup_with(r#""preset": "strict""#);
+        // Without the grant of the whole world.
+        let root = world
+            .path("bin")
+            .parent()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let hides = strict
+            .settings
+            .replace(&format!("{root}\""), &format!("{root}/bin\""));
+        let strict = strict.settings(hides);
+        for (setup, read) in [(world.setup(), "ok"), (strict, "EACCES")] {
+            let open = |mode| with_input(world, Some(&setup), append(), &op!["reopen", "0", mode]);
+            assert_eq!(open("read").line(), read);
+            for mode in ["write", "cut"] {
+                let before = std::fs::read(&canary).unwrap();
+                assert_eq!(open(mode).line(), "ok", "{mode}");
+                assert_ne!(std::fs::read(&canary).unwrap(), before, "{mode}");
+                world.restore();
+            }
+            // Reading and cutting off at once is reading, too.
+            assert_eq!(open("truncate").line(), read);
+            world.restore();
+        }
+    });
+}
+
 /// What goes around every mount and every namespace: names are looked up from a directory, and a
 /// socket keeps the network it was made in.
 #[test]

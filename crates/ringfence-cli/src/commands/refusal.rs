@@ -33,6 +33,9 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
         LaunchError::NoInterpreter { .. } => {
             Some("install it, or have the program name another one")
         }
+        LaunchError::Stream { .. } => Some(
+            "pass a pipe: `cat FILE | ringfence run ...`, or `ringfence run ... | cat >> FILE`",
+        ),
         #[cfg(any(target_os = "linux", target_os = "macos"))]
         LaunchError::Unfindable { .. } => Some(super::linger::WHERE_TO_BE_FOUND),
         _ => None,

@@ -204,6 +204,11 @@ fn reopen(number: &str, mode: &str) -> Answer {
             OFlags::RDONLY | OFlags::TRUNC | OFlags::NONBLOCK,
             Mode::empty(),
         )),
+        "cut" => done(rustix::fs::open(
+            path,
+            OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK,
+            Mode::empty(),
+        )),
         other => panic!("no mode {other}"),
     }
 }

@@ -121,7 +121,7 @@ pub fn prepare_with(
     let boundary = boundary(plan.engine())?;
     let (seat, terminal) = Seat::new(given.streams)?;
     if plan.engine() != Engine::Track {
-        streams::check(policy, &seat)?;
+        streams::check(policy, plan.engine(), &seat)?;
     }
     let (voice, Ears { failure, timeline }) = voice(&options)?;
     let mut environment = environment(policy, command, &given.variables)?;
