@@ -73,3 +73,19 @@ fn a_kernel_without_landlock_is_named() {
         assert!(done.stderr.contains("Landlock"), "{}", done.stderr);
     });
 }
+
+/// Where there are no namespaces, nothing that is refused is about them.
+#[test]
+fn the_step_that_was_refused_is_the_one_that_is_named() {
+    for_each_user(binaries!(), |world| {
+        let mut setup = world.setup_with(r#""on_gap": "report""#);
+        setup.landlock_engine = true;
+        world.run(&setup, ["true"]).assert_status(0);
+        let errno = u16::try_from(libc::EPERM).unwrap();
+        setup.refused_calls = vec![(u32::try_from(libc::SYS_prctl).unwrap(), errno)];
+        let done = world.run(&setup, ["true"]);
+        done.assert_status(125);
+        let expected = "could not start the first process";
+        assert!(done.stderr.contains(expected), "{}", done.stderr);
+    });
+}

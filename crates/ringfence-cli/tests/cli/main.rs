@@ -36,6 +36,9 @@ mod link;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod missing;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod nested;
 #[cfg(test)]
 mod network;
 #[cfg(target_os = "linux")]

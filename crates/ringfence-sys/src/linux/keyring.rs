@@ -47,3 +47,8 @@ pub fn session_serial() -> Result<usize, Errno> {
         )
     }
 }
+
+/// Whether a filter around this process refuses keyrings. The kernel itself never says so of this question.
+pub fn is_refused() -> bool {
+    session_serial() == Err(Errno::PERM)
+}

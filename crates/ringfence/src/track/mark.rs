@@ -12,7 +12,7 @@ use ringfence_sys::process::{self, Limit, LimitedResource, fill_random};
 use ringfence_sys::procfs::{ProcDir, read_whole};
 use ringfence_sys::{Errno, Pid, Signal};
 use rustix::fs::OFlags;
-use rustix::process::{PidfdFlags, getpid, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, getpid, pidfd_open, pidfd_send_signal, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::os::fd::AsFd;
 
@@ -37,8 +37,15 @@ pub(crate) struct Swept {
 }
 
 impl Mark {
-    /// Whether a session of this process could be marked.
+    /// Whether a session of this process could be marked: the place is free, and the kernel lets it be
+    /// written. Inside another session its filter does not, or the outer mark could be taken off.
     pub(crate) fn is_possible() -> bool {
+        // As it is: nothing changes for the caller.
+        Self::is_free() && setrlimit(PLACE, process::limit(PLACE)).is_ok()
+    }
+
+    /// Whether nobody has meant a limit by what stands in the place.
+    pub(crate) fn is_free() -> bool {
         process::limit(PLACE)
             .maximum
             .is_none_or(|bound| bound >= LEAST)

@@ -199,8 +199,8 @@ fn load_filter(
 fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<(), Errno> {
     for (resource, limit) in limits {
         // A bound that the caller has already is as good, and may not be raised.
-        let had = process::limit(*resource).maximum;
-        let stricter = |asked: Option<u64>| match (asked, had) {
+        let had = process::limit(*resource);
+        let stricter = |asked: Option<u64>| match (asked, had.maximum) {
             (Some(asked), Some(had)) => Some(asked.min(had)),
             (asked, None) => asked,
             (None, had) => had,
@@ -209,7 +209,10 @@ fn set_limits(subject: &Subject, limits: &[(LimitedResource, Limit)]) -> Result<
             current: stricter(limit.current),
             maximum: stricter(limit.maximum),
         };
-        process::set_limit(subject, *resource, limit)?;
+        // Inside another session that for dumps is as it must be, and may not be touched.
+        if limit != had {
+            process::set_limit(subject, *resource, limit)?;
+        }
     }
     Ok(())
 }

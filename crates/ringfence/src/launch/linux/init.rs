@@ -212,8 +212,8 @@ pub(super) fn live(subject: &Subject, unborn: &mut Unborn) -> u8 {
     let inside = &unborn.inside;
     let voice = &inside.voice;
     voice.mark(Step::Namespaces);
-    if let Err(errno) = tie_to_parent(subject, inside) {
-        return voice.fail(Step::Namespaces, 0, errno);
+    if let Err((step, errno)) = tie_to_parent(subject, inside) {
+        return voice.fail(step, 0, errno);
     }
     if let Err(errno) = signals::reset_dispositions(subject) {
         return voice.fail(Step::Init, 0, errno);
@@ -308,21 +308,26 @@ fn pass_on_descriptors(subject: &Subject, inside: &Inside) -> Result<(), Errno> 
     Ok(())
 }
 
-/// Makes sure that this process never outlives its supervisor.
-fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), Errno> {
+/// Makes sure that this process never outlives its supervisor. None of it is about namespaces, which
+/// there may be none of.
+fn tie_to_parent(subject: &Subject, inside: &Inside) -> Result<(), (Step, Errno)> {
+    let of = |step: Step| move |errno| (step, errno);
     match inside.boundary {
         // It must live long enough to end the others; it hears of the end by the pipe. If the
         // command has stopped it, it goes on.
         Boundary::Descent => {
-            process::signal_at_parents_end(subject, Signal::CONT)?;
-            process::become_subreaper(subject)?;
+            process::signal_at_parents_end(subject, Signal::CONT).map_err(of(Step::Init))?;
+            process::become_subreaper(subject).map_err(of(Step::Init))?;
             if let Some(mark) = inside.mark {
-                process::set_limit(subject, LimitedResource::Locks, mark)?;
+                process::set_limit(subject, LimitedResource::Locks, mark)
+                    .map_err(of(Step::Limits))?;
             }
         }
-        Boundary::PidNamespace => process::die_with_parent(subject, None, Signal::KILL)?,
+        Boundary::PidNamespace => {
+            process::die_with_parent(subject, None, Signal::KILL).map_err(of(Step::Init))?;
+        }
     }
-    has_parent(subject, inside)
+    has_parent(subject, inside).map_err(of(Step::Init))
 }
 
 /// The parent cannot be seen from in here. If it went before it was known that we are to go with

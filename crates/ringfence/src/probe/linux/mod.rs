@@ -359,10 +359,16 @@ pub fn cgroup() -> CgroupFacts {
     cgroup::look()
 }
 
-/// Whether the place where a session's mark stands is free.
+/// Whether a session could bear a mark, and what stands in the way: the place is taken, or may not be written.
 fn mark() -> Feature {
     if Mark::is_possible() {
         return Feature::Works;
+    }
+    if Mark::is_free() {
+        return missing(
+            "the limit on file locks, which holds the mark, may not be set here: a seccomp filter refuses it, as the one of another session does",
+            "start ringfence outside of that session or container, or allow prlimit64",
+        );
     }
     missing(
         "the limit on file locks, which holds the mark, is set already",
