@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use crate::listing::Inside;
 
 /// The longest path a system call takes.
-const LONGEST_PATH: usize = 4096;
+pub(crate) const LONGEST_PATH: usize = 4096;
 /// More links than this in a row are left to the kernel to refuse.
 const MOST_LINKS: u32 = 16;
 

@@ -13,10 +13,12 @@ use ringfence_core::policy::lists::Relocated;
 use ringfence_core::policy::{Found, Place, Seen, lists};
 use ringfence_core::settings::{Kind, Os};
 use ringfence_core::text::printable_path;
+use rustix::io::Errno;
 
 use crate::account::Account;
 use crate::git::{self, Search};
 
+use crate::lookout::LONGEST_PATH;
 pub use crate::lookout::Lookout;
 
 /// The operating system this program was built for.
@@ -165,6 +167,9 @@ impl PlaceError {
     /// What would mend it.
     pub fn help(&self) -> &'static str {
         match self {
+            Self::CurrentDirectory { source } if is_too_long(source) => {
+                "change to a directory with a shorter path"
+            }
             Self::CurrentDirectory { .. } => "change to a directory that exists",
             Self::Home { .. } => "set HOME to the full path of your home, or unset it",
             // Not every command has a flag for it, and a library has none.
@@ -175,6 +180,12 @@ impl PlaceError {
             }
         }
     }
+}
+
+/// Whether a directory is there, at a path longer than any call takes.
+fn is_too_long(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NAMETOOLONG | Errno::RANGE))
 }
 
 /// Which directory is the project.
@@ -251,6 +262,11 @@ impl Surroundings {
     pub fn of_process(lookout: &Lookout) -> Result<Self, PlaceError> {
         let current =
             std::env::current_dir().map_err(|source| PlaceError::CurrentDirectory { source })?;
+        // Some C libraries find it out all the same, and nothing there could be looked at.
+        if current.as_os_str().len() >= LONGEST_PATH {
+            let source = Errno::NAMETOOLONG.into();
+            return Err(PlaceError::CurrentDirectory { source });
+        }
         Self::standing(&current, lookout)
     }
 

@@ -33,6 +33,10 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
         LaunchError::NoInterpreter { .. } => {
             Some("install it, or have the program name another one")
         }
+        LaunchError::NotExecutable { program, source } => {
+            called = why_not(program, source);
+            (!called.is_empty()).then_some(&*called)
+        }
         LaunchError::Stream { .. } => Some(
             "pass a pipe: `cat FILE | ringfence run ...`, or `ringfence run ... | cat >> FILE`",
         ),
@@ -83,5 +87,18 @@ fn how_to_show(file: &Path, link: Option<&Path>) -> String {
         Some(_) => {
             format!("it leads to {file}: with `--exec {file}` that can be run, by that name")
         }
+    }
+}
+
+/// What the kernel means by its answer to a program that cannot be run; empty where it says so itself.
+fn why_not(program: &Path, source: &std::io::Error) -> String {
+    use rustix::io::Errno;
+    let shown = shell_word(program.as_os_str());
+    match Errno::from_io_error(source) {
+        Some(Errno::NOEXEC) => format!(
+            "it has no `#!` line, and is no program for this machine: name what runs it, such as `sh {shown}`"
+        ),
+        Some(Errno::ACCESS) if program.is_dir() => "it is a directory".to_owned(),
+        _ => String::new(),
     }
 }

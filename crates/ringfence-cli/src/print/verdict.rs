@@ -7,10 +7,16 @@ use std::path::{Path, PathBuf};
 use ringfence_core::host::{Host, HostPattern};
 use ringfence_core::origin::{BuiltIn, Layer, Origin};
 use ringfence_core::path::AbsPath;
-use ringfence_core::policy::{Access, EnvVerdict, Place, Policy, Reachable, SOCKET_VARIABLES};
-use ringfence_core::settings::{NetworkMode, Tmp};
+use ringfence_core::plan::DEVICES;
+use ringfence_core::policy::{
+    Access, Content, EnvVerdict, Place, Policy, Reachable, SOCKET_VARIABLES,
+};
+use ringfence_core::settings::{NetworkMode, Os, Tmp};
 use ringfence_core::text::{is_hidden, printable, printable_os};
 use serde::Serialize;
+
+/// Of sockets of the host, on Linux: naming one in settings is a gap, and stops the launch.
+const NO_SOCKETS: &str = "this version lets no socket of the host be connected to";
 
 /// What was asked and what holds.
 #[derive(Debug, Serialize)]
@@ -96,6 +102,21 @@ impl Answer {
         }
         if *verdict.origin == Origin::BuiltIn(BuiltIn::Program) {
             notes.push("whoever could replace it would be outside with the next start".to_owned());
+        }
+        match verdict.content() {
+            Content::Processes if path.as_path() != Path::new("/proc") => {
+                notes.push(
+                    "the command sees its own processes there, and not the host's".to_owned(),
+                );
+            }
+            Content::Devices if !is_given_device(&path) => notes.push(format!(
+                "the session's own /dev has few devices, and not this one; `--write {}` gives it",
+                shell_word(path.as_path().as_os_str())
+            )),
+            _ => {}
+        }
+        if asker.is_unreachable(&path) {
+            notes.push(NO_SOCKETS.to_owned());
         }
         if let Some(socket) = policy.sockets().iter().find(|grant| grant.path == path) {
             notes.push(format!("it may be connected to: {}", socket.origin));
@@ -190,10 +211,11 @@ impl Answer {
                     None => grant(flag, listed),
                     Some(socket) => {
                         notes.push(format!("it leads to a socket of the host: {socket}"));
-                        grant(
+                        let grant = grant(
                             format!("{flag} --unix-socket {socket}"),
                             format!("{listed}, \"unix_sockets\": [{}]", json(socket)),
-                        )
+                        );
+                        asker.unless_unreachable(grant, &mut notes)
                     }
                 };
                 ("removed".to_owned(), origin.clone(), grant)
@@ -206,6 +228,7 @@ impl Answer {
                     format!("--unix-socket {socket}"),
                     format!("\"unix_sockets\": [{}]", json(socket)),
                 );
+                let grant = asker.unless_unreachable(grant, &mut notes);
                 let origin = Origin::BuiltIn(BuiltIn::Environment);
                 ("removed".to_owned(), origin, grant)
             }
@@ -254,7 +277,10 @@ impl Answer {
 fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant> {
     let verdict = policy.files().access(path);
     let origin = verdict.origin;
-    if *origin == Origin::BuiltIn(BuiltIn::Program) {
+    if *origin == Origin::BuiltIn(BuiltIn::Program)
+        || verdict.content() == Content::Processes
+        || asker.is_unreachable(path)
+    {
         // Nothing does.
         return None;
     }
@@ -273,7 +299,8 @@ fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant
     // nothing in the user's file beats the project's.
     let layer = origin.layer();
     let change = layer == Layer::Project || (layer == Layer::User && same_path);
-    let in_project = path.as_path().strip_prefix(&asker.place.project);
+    let in_tree = |path| Path::strip_prefix(path, &asker.place.project).ok();
+    let in_project = in_tree(path.as_path()).ok_or(());
     let (flag, line) = match (origin, in_project) {
         (Origin::BuiltIn(BuiltIn::Git), _) => {
             let level = if to == "read" { "read" } else { "full" };
@@ -283,6 +310,11 @@ fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant
             )
         }
         (Origin::BuiltIn(BuiltIn::Protected), Ok(name)) => {
+            // A name that is not there cannot be made without the one above it.
+            let is_absent = |path: &AbsPath| path.as_path().symlink_metadata().is_err();
+            let rule = verdict.rule.filter(|rule| is_absent(&rule.path));
+            let whole = rule.and_then(|rule| in_tree(rule.path.as_path()));
+            let name = whole.unwrap_or(name);
             let flag = format!("--allow-protected {}", shell_word(name.as_os_str()));
             let name = name.to_str().map(json);
             let line = name.map(|name| format!("\"protect\": {{ \"allow\": [{name}] }}"));
@@ -320,6 +352,15 @@ fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant
     })
 }
 
+/// Whether a session's own `/dev` has it, or it is that directory.
+fn is_given_device(path: &AbsPath) -> bool {
+    let name = path.as_path().strip_prefix("/dev").ok();
+    let first = name.map(|name| name.components().next());
+    first.is_none_or(|first| {
+        first.is_none_or(|first| DEVICES.iter().any(|device| first.as_os_str() == *device))
+    })
+}
+
 /// A path as it would be written in a settings file.
 fn setting_path(asker: Asker<'_>, path: &AbsPath) -> Option<String> {
     let home = asker.place.home.as_ref();
@@ -332,6 +373,22 @@ fn setting_path(asker: Asker<'_>, path: &AbsPath) -> Option<String> {
 }
 
 impl Asker<'_> {
+    /// Whether it is a socket of the host, of which no session on Linux gets any.
+    fn is_unreachable(&self, path: &AbsPath) -> bool {
+        use std::os::unix::fs::FileTypeExt;
+        let found = std::fs::metadata(path.as_path());
+        self.place.os == Os::Linux && found.is_ok_and(|found| found.file_type().is_socket())
+    }
+
+    /// What would give a socket, where sessions can be given any.
+    fn unless_unreachable(&self, grant: Option<Grant>, notes: &mut Vec<String>) -> Option<Grant> {
+        if self.place.os != Os::Linux {
+            return grant;
+        }
+        notes.push(NO_SOCKETS.to_owned());
+        None
+    }
+
     fn file(&self) -> Option<String> {
         self.settings.map(|path| printable_os(path.as_os_str()))
     }

@@ -212,3 +212,61 @@ fn a_question_is_needed() {
 
     assert_eq!(ran.code, Some(2));
 }
+
+/// What no flag gives, and what is not the host's, is said; no line is offered that would not help.
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_is_offered_that_would_not_give_it() {
+    let world = World::new();
+    let _socket = std::os::unix::net::UnixListener::bind(world.home().join("s")).unwrap();
+    let asked = |path: &str| world.run(&["explain", path]).out;
+    for (path, note) in [
+        ("../s", "no socket of the host"),
+        ("/proc/1", "its own processes"),
+        ("/dev/mem", "has few devices"),
+    ] {
+        let told = asked(path);
+        assert!(told.contains(note), "{told}");
+        assert!(!told.contains("once:"), "{told}");
+    }
+    assert!(!asked("/dev/null").contains("few devices"));
+}
+
+/// Where the name itself is not there, a line for what lies below it would not let it be made.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_line_for_what_is_not_there_lets_it_be_made() {
+    let world = World::new();
+    let told = world.run(&["explain", ".vscode/tasks.json"]).out;
+    assert!(told.contains("--allow-protected .vscode\n"), "{told}");
+    let make = [
+        "--",
+        "sh",
+        "-c",
+        "mkdir .vscode && touch .vscode/tasks.json",
+    ];
+    let refused = world.run(&[&["run"], &make[..]].concat());
+    assert_eq!(refused.code, Some(1), "{}", refused.errors);
+    let made = world.run(&[&["run", "--allow-protected", ".vscode"], &make[..]].concat());
+    assert_eq!(made.code, Some(0), "{}", made.errors);
+    let told = world.run(&["explain", ".vscode/tasks.json"]).out;
+    assert!(
+        told.contains("--allow-protected .vscode/tasks.json\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_name_above_a_protected_one_is_not_taken_for_it() {
+    let world = World::new();
+    for (name, help) in [
+        (".github", "name what you mean, such as `.github/"),
+        (".cargo", "name what you mean, such as `.cargo/config"),
+        (".yarn", "name what you mean, such as `.yarn/"),
+        (".git", "use `--git LEVEL`"),
+    ] {
+        let ran = world.run(&["run", "--allow-protected", name, "--", "true"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.errors);
+        assert!(ran.errors.contains(help), "{}", ran.errors);
+    }
+}

@@ -115,3 +115,59 @@ fn it_is_said_why_a_program_is_not_found() {
         );
     }
 }
+
+/// The kernel's answer alone does not say what is wrong with it.
+#[test]
+fn it_is_said_why_a_program_cannot_be_run() {
+    let world = World::new();
+    script(&world.project().join("bare"), "echo x\n");
+    fs::create_dir(world.project().join("directory")).unwrap();
+    for (command, help) in [
+        (
+            "./bare",
+            "it has no `#!` line, and is no program for this machine: name what runs it, such as `sh ./bare`",
+        ),
+        ("./directory", "it is a directory"),
+    ] {
+        let ran = world.run(&["run", "--", command]);
+        assert_eq!(ran.code, Some(126), "{}", ran.errors);
+        assert!(
+            ran.errors.contains(&format!("help: {help}\n")),
+            "{}",
+            ran.errors
+        );
+    }
+    assert_eq!(world.run(&["run", "--", "sh", "./bare"]).out, "x\n");
+}
+
+/// A limit of the caller's, and a place that is there: neither is taken for something else.
+#[test]
+fn what_stands_in_the_way_of_any_program_is_named() {
+    let world = World::new();
+    let program = env!("CARGO_BIN_EXE_ringfence");
+    let sh = |script: &str| {
+        let mut command = std::process::Command::new("bash");
+        command.env_clear().env("HOME", world.home());
+        command
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .current_dir(world.project());
+        world.ran(&command.args(["-c", script]).output().unwrap())
+    };
+    let ran = sh(&format!(
+        "trap '' XFSZ; ulimit -f 0; '{program}' run -- true"
+    ));
+    assert_eq!(ran.code, Some(125), "{}", ran.errors);
+    assert!(ran.errors.contains("`ulimit -f`"), "{}", ran.errors);
+    assert!(!ran.errors.contains("memfd_noexec"), "{}", ran.errors);
+
+    let name = "d".repeat(200);
+    let deep =
+        format!("for i in $(seq 24); do mkdir {name}; cd {name}; done; '{program}' run -- true");
+    let ran = sh(&deep);
+    assert_eq!(ran.code, Some(125), "{}", ran.errors);
+    assert!(
+        ran.errors.contains("a directory with a shorter path"),
+        "{}",
+        ran.errors
+    );
+}

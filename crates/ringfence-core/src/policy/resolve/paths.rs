@@ -159,8 +159,16 @@ impl Builder<'_> {
         allowed.retain(|name| {
             let shown = crate::text::printable_path(&name.value.0);
             let (message, help) = if name.value.0.starts_with(".git") {
-                let help = "use the key `git`, which says how much of it may be used".to_owned();
+                let help =
+                    "use `--git LEVEL`, or the key `git`: they say how much of it may be used"
+                        .to_owned();
                 ("git metadata cannot be allowed here".to_owned(), help)
+            } else if let Some(inside) = holds_protected(&shown)
+                && name.origin.layer() == Layer::Flag
+            {
+                // The same: what is in it stays protected.
+                let message = format!("`{shown}` itself is not protected, only names in it are");
+                (message, format!("name what you mean, such as `{inside}`"))
             } else if let Some(meant) = slip(&shown)
                 && name.origin.layer() == Layer::Flag
             {
@@ -309,4 +317,13 @@ fn slip(word: &str) -> Option<&'static str> {
         return None;
     }
     names.find(|name| strsim::levenshtein(name, word) <= SLIP)
+}
+
+/// The first protected name that lies below a word which is none itself.
+fn holds_protected(word: &str) -> Option<&'static str> {
+    let mut names = lists::PROTECTED.iter().map(|(name, _)| *name);
+    if names.clone().any(|name| Path::new(word).starts_with(name)) {
+        return None;
+    }
+    names.find(|name| Path::new(name).starts_with(word))
 }

@@ -81,7 +81,17 @@ impl Start {
             return Ok(Self::Through(bwrap, Box::new(inside)));
         }
         let becoming = inside.becoming();
-        let becoming = becoming.map_err(|errno| refused(FIRST_PROGRAM, errno))?;
+        let becoming = becoming.map_err(|errno| {
+            let cut = errno == Errno::FBIG;
+            refused(
+                if cut {
+                    FIRST_PROGRAM_CUT
+                } else {
+                    FIRST_PROGRAM
+                },
+                errno,
+            )
+        })?;
         Ok(Self::Own(Box::new(Unborn { inside, becoming }), ahead))
     }
 }
@@ -419,6 +429,8 @@ fn namespaces(network: NetworkNamespace) -> Namespaces {
 /// What cannot be done without.
 const FIRST_PROGRAM: &str = "lay out the first process's program in memory (not possible where the \
      sysctl `vm.memfd_noexec` is 2)";
+const FIRST_PROGRAM_CUT: &str = "lay out the first process's program in memory, which a limit on the \
+     size of files (`ulimit -f`) forbids";
 
 pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
     LaunchError::Prepare {
