@@ -4,6 +4,7 @@
 //! does not depend on the order in which they arrive.
 
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use super::files::{Access, FileRule};
 use crate::origin::{BuiltIn, Layer, Origin};
@@ -98,18 +99,23 @@ impl Settled {
         self.rules.iter().filter(|rule| rule.is_given(project))
     }
 
-    /// Has those that came in after so many give no more than what somebody says of a place around them, if
-    /// that is hidden or lies in one of these trees.
-    pub(super) fn bound(&mut self, known: usize, trees: &[AbsPath]) {
-        for index in known..self.rules.len() {
+    /// Has ringfence's own rules among these, by their order of arrival, give no more than what somebody says of
+    /// a place around them, if that counts.
+    pub(super) fn bound(&mut self, which: Range<usize>, counts: impl Fn(&FileRule) -> bool) {
+        let is_own = |rule: &FileRule| rule.origin.layer() == Layer::BuiltIn;
+        let counts = |rule: &FileRule| !is_own(rule) && counts(rule);
+        // Nearly always nobody says anything.
+        if !self.rules.iter().any(&counts) {
+            return;
+        }
+        for index in which {
             let rule = &self.rules[index];
-            let around = self.covering(&rule.path).into_iter().rfind(|around| {
-                around.path != rule.path && around.origin.layer() != Layer::BuiltIn
-            });
-            let less = around.filter(|around| {
-                let inside = trees.iter().any(|tree| tree.covers(&around.path));
-                around.access < rule.access && (inside || around.access == Access::None)
-            });
+            let around = self.covering(&rule.path).into_iter();
+            let nearest = around
+                .filter(|around| around.path != rule.path)
+                .rfind(|around| !is_own(around));
+            let less = nearest
+                .filter(|around| is_own(rule) && around.access < rule.access && counts(around));
             if let Some((access, origin)) = less.map(|less| (less.access, less.origin.clone())) {
                 let rule = &mut self.rules[index];
                 rule.access = access;

@@ -1,6 +1,6 @@
 //! Directories beside the project that somebody gave for writing, and their repositories.
 
-use ringfence_core::git::Repository;
+use ringfence_core::git::{Position, Repository};
 use ringfence_core::origin::Layer;
 use ringfence_core::policy::{Access, Policy, written_paths};
 use ringfence_core::settings::{GitLevel, Kind, Settings};
@@ -125,5 +125,47 @@ fn a_given_directory_gets_no_repository() {
         let writable = access(&policy, "/opt/.git/config") == Access::Write;
         assert_eq!(writable, level == GitLevel::Full, "{level}");
         assert_eq!(access(&policy, "/opt/x"), Access::Write);
+    }
+}
+
+/// The project's own repository is no exception, unless somebody names what is in it as well.
+#[test]
+fn what_is_hidden_in_the_project_is_opened_by_no_level() {
+    let world = || {
+        let mut world = World::linux().with_repositories();
+        let own = "/home/u/p/.git";
+        for name in ["hooks", "info", "objects/info", "refs/heads"] {
+            world = world.directory(&format!("{own}/{name}"));
+        }
+        world = world.file(&format!("{own}/config"));
+        let mut repository = world.repositories.remove(0);
+        repository.entry = path(own);
+        repository.position = Position::Own;
+        repository.git_dirs[0].path = path(own);
+        world.repositories = vec![repository];
+        world
+    };
+    let resolved = |level: GitLevel, hidden: &str, read: &str| {
+        let flags = format!(
+            r#"{{ "git": "{level}", "secrets": {{ "hide": [{hidden}] }},
+                 "terminal": {{ "sandbox": {{ "additional_read_only_paths": [{read}] }} }} }}"#
+        );
+        let world = world();
+        let settings = Settings::new().with(Layer::Flag, world.keys(Layer::Flag, &flags));
+        world.resolve(Kind::Tool, &settings).unwrap()
+    };
+    let config = "/home/u/p/.git/config";
+    let hide = r#""/home/u/p/.git""#;
+    for level in [GitLevel::Read, GitLevel::Write] {
+        let open = resolved(level, "", "");
+        assert!(access(&open, config) >= Access::Read, "at {level}");
+        let hidden = resolved(level, hide, "");
+        for name in ["config", "hooks/x", "info/exclude", "refs/heads/x", "HEAD"] {
+            let at = format!("/home/u/p/.git/{name}");
+            assert_eq!(access(&hidden, &at), Access::None, "{at} at {level}");
+        }
+        assert_eq!(access(&hidden, "/home/u/p/x"), Access::Write);
+        let named = resolved(level, hide, &format!("\"{config}\""));
+        assert_eq!(access(&named, config), Access::Read, "at {level}");
     }
 }

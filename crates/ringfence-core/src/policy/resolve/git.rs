@@ -108,7 +108,10 @@ impl Builder<'_> {
                 }
             }
         }
-        self.settled.bound(known, &trees);
+        let given = known..self.settled.len();
+        self.settled.bound(given, |around| {
+            around.access == Access::None || trees.iter().any(|tree| tree.covers(&around.path))
+        });
         trees
     }
 

@@ -153,11 +153,17 @@ impl Builder<'_> {
             self.temporaries();
             self.system_paths();
             self.preset_paths();
+            let before = self.settled.len();
             let allowed = self.project_paths(git);
+            let of_project = before..self.settled.len();
             self.additional_paths();
             let all = self.granted_paths();
             self.followed();
             self.raise_readable(all);
+            // What is opened of a hidden `.git` by its level stays hidden.
+            let project = &self.place.project;
+            self.settled
+                .bound(of_project, |around| project.covers(&around.path));
             let given = self.given_trees(git, &allowed);
             self.idle_allowances(&allowed, &given);
             self.own();
