@@ -193,3 +193,32 @@ fn what_git_takes_for_a_repository_is_one() {
         }
     });
 }
+
+/// Hooks that a nested repository has behind a link: whoever can exchange the link has the hooks.
+#[test]
+fn hooks_behind_a_link_are_refused() {
+    for_each_user(binaries!(), |world| {
+        repository(world);
+        let prepare = "mkdir hk; ln -s hk lk; git -C vendor/sub config core.hooksPath ../../lk";
+        let write = "echo evil > hk/post-checkout";
+        host(
+            world,
+            &world.project(""),
+            &format!("{prepare}; {write}; rm hk/*"),
+        );
+        for level_name in ["hidden", "read", "write"] {
+            let refused = inside(world, &level(world, level_name), write);
+            refused.assert_status(125);
+            let why = "protected by name, but a link leads to";
+            assert!(refused.stderr.contains(why), "{}", refused.stderr);
+        }
+        host(world, &world.project(""), "rm lk; mv hk lk");
+        let denied = inside(
+            world,
+            &level(world, "hidden"),
+            "echo evil > lk/post-checkout",
+        );
+        assert_ne!(denied.status, 0);
+        assert_eq!(fs::read_dir(world.project("lk")).unwrap().count(), 0);
+    });
+}

@@ -221,11 +221,13 @@ pub struct Surroundings {
 struct Variables(Vec<(&'static str, OsString)>);
 
 /// Every variable that is read here, besides those that lead to secrets.
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 17] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
     "DOCKER_HOST",
     "GIT_COMMON_DIR",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
     "GIT_DIR",
     "GNUPGHOME",
     "GOCACHE",
@@ -444,7 +446,14 @@ impl Surroundings {
             let value = self.variables.named(name)?;
             Some((*name, value.to_owned()))
         });
+        let named = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].into_iter();
+        let named = named.filter_map(|name| self.variables.named(name));
+        let named = named.map(|file| self.current.as_path().join(file));
+        let base = self.variables.directory("XDG_CONFIG_HOME");
         Search {
+            configurations: named
+                .chain(base.map(|base| base.join("git/config")))
+                .collect(),
             project: place.project.clone(),
             home: self.home.clone(),
             current: self.current.clone(),

@@ -260,3 +260,24 @@ fn secrets_are_where_variables_say() {
         expected.map(|(name, path)| (name, PathBuf::from(path)))
     );
 }
+
+#[test]
+fn configurations_of_gits_are_where_variables_say() {
+    let lookout = Lookout::new();
+    let found = surroundings(
+        &[
+            ("GIT_CONFIG_GLOBAL", "mine"),
+            ("GIT_CONFIG_SYSTEM", "/machine"),
+            ("XDG_CONFIG_HOME", "/config"),
+        ],
+        &lookout,
+    );
+    let place = found
+        .place(Kind::Tool, Project::Named(Path::new("/usr")), &lookout)
+        .unwrap();
+    let expected = ["/mine", "/machine", "/config/git/config"];
+    assert_eq!(
+        found.search(&place).configurations,
+        expected.map(PathBuf::from)
+    );
+}

@@ -381,3 +381,37 @@ fn working_trees_that_are_too_many_are_one() {
     symlink("modules/m/worktrees", git.below("worktrees").as_path()).unwrap();
     assert_eq!(roles(), [main, all(&module), all(&git)]);
 }
+
+/// The user's own configuration counts in every repository, wherever it is written and whatever it includes.
+#[test]
+fn what_the_users_own_configuration_names_is_found() {
+    let world = World::new();
+    world.git_dir("p/.git");
+    let home = world.root.below("home");
+    world.write(
+        "home/.gitconfig",
+        "[include]\n\tpath = more\n\tpath = ~/else\n",
+    );
+    world.write(
+        "home/more",
+        "[core]\n\thooksPath = included\n[include]\n\tpath = .gitconfig\n",
+    );
+    let if_inside = "[includeIf \"gitdir:~/\"]\n\tpath = ";
+    let team = world.root.below("p/team.conf");
+    world.write(
+        "home/else",
+        &format!("{if_inside}{}\n", team.as_path().display()),
+    );
+    world.write("elsewhere/config", "[core]\n\thooksPath = named\n");
+    let mut search = Search::new(world.root.below("p"));
+    search.home = Some(home);
+    search.configurations = vec![world.root.below("elsewhere/config").as_path().to_owned()];
+    let found = find(&search, Reach::Own, &Lookout::new()).unwrap();
+    let own = found.iter().find(|found| found.position == Position::Own);
+    let expected = ["included", "named", "team.conf"];
+    let project = world.root.below("p");
+    assert_eq!(
+        own.unwrap().obeyed,
+        expected.map(|path| project.below(path))
+    );
+}

@@ -67,7 +67,7 @@ impl Finder<'_> {
     /// A repository without a working tree.
     fn bare(&self, entry: AbsPath, position: Position) -> Repository {
         let git_dirs = Self::main(&entry);
-        let obeyed = self.obeyed(&git_dirs, &entry, position);
+        let obeyed = self.obeyed(&git_dirs, &entry);
         Repository {
             entry,
             shape: Shape::Bare,

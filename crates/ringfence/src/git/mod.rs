@@ -18,6 +18,7 @@ pub(crate) mod object;
 mod quiet;
 pub(crate) mod reading;
 pub(crate) mod scan;
+mod shared;
 mod walking;
 
 use std::cell::OnceCell;
@@ -37,6 +38,7 @@ pub use granted::granted;
 use inner::{is_git_directory, modules, worktrees};
 use quiet::Quiet;
 use scan::{Place, What};
+use shared::shared_config;
 use walking::{Remembered, WORTH_A_THREAD, tree};
 pub use walking::{Walking, find, find_then, presume};
 
@@ -57,6 +59,8 @@ pub struct Search {
     pub current: AbsPath,
     /// Those of [`VARIABLES`] that the caller has.
     pub variables: Vec<(&'static str, OsString)>,
+    /// Further files of the user's own configuration, where variables say that they are.
+    pub configurations: Vec<PathBuf>,
     /// Where ringfence keeps what it remembers.
     pub state: Option<PathBuf>,
 }
@@ -202,7 +206,7 @@ impl<'a> Finder<'a> {
                 return None;
             }
         };
-        let obeyed = self.obeyed(&git_dirs, directory, position);
+        let obeyed = self.obeyed(&git_dirs, directory);
         Some(Repository {
             entry,
             shape,
@@ -226,7 +230,7 @@ impl<'a> Finder<'a> {
                 continue;
             }
             let git_dirs = Self::main(&entry);
-            let obeyed = self.obeyed(&git_dirs, &self.search.project, Position::Named);
+            let obeyed = self.obeyed(&git_dirs, &self.search.project);
             found.push(Repository {
                 entry,
                 shape: Shape::Directory,
@@ -290,7 +294,7 @@ impl<'a> Finder<'a> {
             let role = Role::Main;
             git_dirs.push(GitDir { path, role });
         }
-        let obeyed = self.obeyed(&git_dirs, directory, Position::Within);
+        let obeyed = self.obeyed(&git_dirs, directory);
         Some(Repository {
             entry,
             shape,
@@ -378,12 +382,7 @@ impl<'a> Finder<'a> {
     }
 
     /// What in the project a repository's configuration makes git run or obey.
-    fn obeyed(
-        &self,
-        git_dirs: &[GitDir],
-        working_tree: &AbsPath,
-        position: Position,
-    ) -> Vec<AbsPath> {
+    fn obeyed(&self, git_dirs: &[GitDir], working_tree: &AbsPath) -> Vec<AbsPath> {
         let mut variables: Vec<(AbsPath, Variable)> = self
             .shared
             .iter()
@@ -429,20 +428,11 @@ impl<'a> Finder<'a> {
             let project = &self.search.project;
             let inside = project.covers(path) && path != project;
             let hidden = git_dirs.iter().any(|known| known.path.covers(path));
-            inside && !hidden && (position != Position::Within || self.is_plain(path))
+            inside && !hidden
         });
         out.sort();
         out.dedup();
         out
-    }
-
-    /// Whether no link is on the way to a path.
-    fn is_plain(&self, path: &AbsPath) -> bool {
-        match self.lookout.look(path.as_path()) {
-            Seen::At(found, _) => found == *path,
-            Seen::Absent => path.parent().is_none_or(|parent| self.is_plain(&parent)),
-            Seen::Unreadable(_) => false,
-        }
     }
 
     fn read_config(&self, path: &AbsPath, left: &mut usize, out: &mut Vec<(AbsPath, Variable)>) {
@@ -487,21 +477,6 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The user's own configuration, and the machine's.
-fn shared_config(search: &Search) -> Vec<Variable> {
-    let mut files = vec![PathBuf::from("/etc/gitconfig")];
-    if let Some(home) = &search.home {
-        files.push(home.as_path().join(".config/git/config"));
-        files.push(home.as_path().join(".gitconfig"));
-    }
-    let texts = files.iter().filter_map(|path| reading::own_config(path));
-    let variables = texts.flat_map(|text| config::parse(&text));
-    // Only hooks are looked for by a path of the project's: programs are the user's own.
-    variables
-        .filter(|variable| config::obeyed(&variable.key) == Some(Obeyed::Hooks))
-        .collect()
-}
-
 /// Whether something belongs to the caller: git obeys nobody else's repositories.
 fn is_own(path: &AbsPath) -> bool {
     let owner = rustix::fs::lstat(path.as_path()).map(|status| status.st_uid);
@@ -516,6 +491,7 @@ impl Search {
             project,
             home: None,
             variables: Vec::new(),
+            configurations: Vec::new(),
             state: None,
         }
     }
