@@ -33,6 +33,7 @@ use sha2::{Digest, Sha256};
 use crate::git::reading::{self, Entry};
 use crate::git::scan::{Looks, open_below};
 use crate::git::{self, Search, entry_of};
+use crate::indexes::suspicion;
 use given::Given;
 use links::Links;
 pub use links::{GitLink, GitLinks};
@@ -487,6 +488,8 @@ fn knobs(entry: &AbsPath, shape: Shape) -> Vec<String> {
             }
         });
     }
+    // Git writes what an index says, and an index by hand may say anything.
+    knobs.extend(suspicion(entry));
     knobs.sort();
     knobs.dedup();
     knobs

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use ringfence_core::git::config;
+use ringfence_core::git::config::{self, Variable};
 use ringfence_core::origin::{BuiltIn, Origin};
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::{Access, FileRules, Found, Policy, lists};
@@ -300,17 +300,11 @@ impl<'a> Look<'a> {
         let main = main.unwrap_or_else(|| directory.clone());
         let text = reading::config(&main.below("config")).unwrap_or_default();
         let variables = config::parse(&text);
-        let last = |key: &str| {
-            let found = variables.iter().rfind(|variable| variable.key == key);
-            found.map(|variable| &*variable.value)
-        };
-        let format = last("extensions.objectformat");
-        let is_sha256 = format.is_some_and(|format| format.eq_ignore_ascii_case("sha256"));
-        let tree = working_tree(directory, last("core.worktree"));
+        let tree = working_tree(directory, last(&variables, "core.worktree"));
         Self {
             directory,
             hands,
-            name_length: if is_sha256 { 32 } else { 20 },
+            name_length: name_length(&variables),
             guarded: Guarded::new(rules, tree),
             seen: IndexFound {
                 state: IndexState::Whole,
@@ -427,6 +421,36 @@ impl<'a> Look<'a> {
             }
         }))
     }
+}
+
+/// What is wrong with the index of a repository that a session made, in a few words.
+pub(crate) fn suspicion(directory: &AbsPath) -> Option<String> {
+    let bytes = content(&directory.below("index"), LARGEST)?;
+    let text = reading::config(&directory.below("config")).unwrap_or_default();
+    let mut first = None;
+    let read = index::read(&bytes, name_length(&config::parse(&text)), |entry| {
+        if first.is_none() && !entry.path.is_empty() && !is_of_git(entry.path, entry.mode) {
+            first = Some(String::from_utf8_lossy(entry.path).into_owned());
+        }
+    });
+    match (first, read) {
+        (Some(path), _) => Some(format!("index: {path}")),
+        (None, Err(Unread::Damaged)) => Some("index: damaged".to_owned()),
+        (None, _) => None,
+    }
+}
+
+/// How long the names of contents are in a repository.
+fn name_length(variables: &[Variable]) -> usize {
+    match last(variables, "extensions.objectformat") {
+        Some(format) if format.eq_ignore_ascii_case("sha256") => 32,
+        _ => 20,
+    }
+}
+
+fn last<'v>(variables: &'v [Variable], key: &str) -> Option<&'v str> {
+    let found = variables.iter().rfind(|variable| variable.key == key);
+    found.map(|variable| &*variable.value)
 }
 
 /// Where a git directory's working tree is, if that can be told.

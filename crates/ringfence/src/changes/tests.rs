@@ -193,3 +193,21 @@ fn repositories_of_every_kind_are_told() {
     ];
     assert_eq!(made, expected);
 }
+
+#[test]
+fn an_index_that_was_made_along_with_its_repository_is_looked_at() {
+    let (_guard, project) = project();
+    let before = Before::look(&Search::new(project.clone()));
+    // Of the same length, so that nothing else in it has to be changed.
+    let script = "git init -q new && cd new && mkdir -p dgit/hooks && touch dgit/hooks/x &&
+        git add . && sed -i s,dgit/,.git/, .git/index";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-ec", script]).current_dir(project.as_path());
+    assert!(shell.status().unwrap().success());
+    let changes = before.compare();
+    let knobs = &changes.repositories[0].knobs;
+    assert!(
+        knobs.contains(&"index: .git/hooks/x".to_owned()),
+        "{knobs:?}"
+    );
+}
