@@ -489,23 +489,19 @@ struct Guarded<'a> {
 
 impl<'a> Guarded<'a> {
     fn new(rules: &'a FileRules, tree: Option<AbsPath>) -> Self {
-        let writable = |tree: &&AbsPath| rules.access(tree).access == Access::Write;
-        let names: Vec<PathBuf> = match tree.as_ref().filter(writable) {
-            Some(tree) => {
-                let protected = rules.rules().iter().filter(|rule| {
-                    rule.origin == Origin::BuiltIn(BuiltIn::Protected)
-                        && rule.access != Access::Write
-                });
-                let paths = protected.map(|rule| rule.path.as_path());
-                let below = paths.filter_map(|path| path.strip_prefix(tree.as_path()).ok());
-                below.map(Path::to_owned).collect()
-            }
-            // It is elsewhere, where the session can write nothing.
-            None => lists::PROTECTED
-                .iter()
-                .map(|(name, _)| name.into())
-                .collect(),
-        };
+        let protected = rules.rules().iter().filter(|rule| {
+            rule.origin == Origin::BuiltIn(BuiltIn::Protected) && rule.access != Access::Write
+        });
+        let below = protected.filter_map(|rule| {
+            let tree = tree.as_ref()?.as_path();
+            rule.path.as_path().strip_prefix(tree).ok()
+        });
+        let mut names: Vec<PathBuf> = below.map(Path::to_owned).collect();
+        let writable = |tree: &AbsPath| rules.access(tree).access == Access::Write;
+        if !tree.as_ref().is_some_and(writable) {
+            // It is elsewhere, or around the project: at its root the session can write nothing.
+            names.extend(lists::PROTECTED.iter().map(|(name, _)| PathBuf::from(name)));
+        }
         let first = names
             .iter()
             .map(|name| first_part(name.as_os_str().as_bytes()));

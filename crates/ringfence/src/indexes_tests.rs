@@ -56,6 +56,15 @@ fn protected_names_are_told_by_every_spelling_and_from_above() {
     // A link or another repository in the place of a directory has what is behind it, too.
     assert!(!held(&own, ".config", 0o100_644));
     assert!(held(&own, ".config", index::LINK) && held(&own, ".config", index::COMMIT));
+    // Of a repository around the project both are.
+    let around = Guarded::new(&rules, project.parent());
+    let name = project.as_path().file_name().unwrap().to_str().unwrap();
+    assert!(held(
+        &around,
+        &format!("{name}/.vscode/tasks.json"),
+        0o100_644
+    ));
+    assert!(held(&around, ".envrc", 0o100_644) && !held(&around, name, 0o100_644));
     // Where the session can write nothing, names are those of the list.
     let elsewhere = AbsPath::parse("/nowhere").unwrap();
     for tree in [Some(elsewhere), None] {
