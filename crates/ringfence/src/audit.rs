@@ -131,7 +131,7 @@ pub struct Denial {
     pub target: String,
     /// How often it was asked for.
     pub count: u64,
-    /// What would grant it, as one line.
+    /// What would grant it, as one line; for a unix socket, that nothing does.
     pub fix: String,
 }
 
