@@ -404,7 +404,7 @@ impl Surroundings {
             account_home: self.account_home.clone(),
             project,
             own: self.own(lookout),
-            program: own_program(lookout),
+            program: crate::programs::own(lookout),
             sockets: self.sockets(),
             toolchains: toolchains.collect(),
             secrets: self.secrets(),
@@ -599,18 +599,6 @@ impl Surroundings {
             .filter(|(_, path)| path.is_absolute())
             .collect()
     }
-}
-
-/// The program of this process, which is the supervisor's. Where it was replaced since it was started,
-/// the next start is one of what lies there now.
-fn own_program(lookout: &Lookout) -> Option<AbsPath> {
-    const REPLACED: &str = " (deleted)";
-    let program = std::env::current_exe().ok()?;
-    let seen = |path: &Path| match lookout.look(path) {
-        Seen::At(path, Found::File) => Some(path),
-        Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
-    };
-    seen(&program).or_else(|| seen(Path::new(program.to_str()?.strip_suffix(REPLACED)?)))
 }
 
 #[cfg(test)]

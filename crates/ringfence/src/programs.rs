@@ -24,6 +24,7 @@ use ringfence_core::policy::{self, Access, Complaint, Found, Look, Place, Policy
 use ringfence_core::settings::{Keys, SettingPath, Settings};
 
 use crate::elf::{self, Image, Names};
+use crate::lookout::Lookout;
 
 /// Files as the search sees them.
 pub trait Files {
@@ -489,6 +490,18 @@ pub fn resolve(
         settings = settings.with(layer, keys);
     }
     policy::resolve(&settings, place, look)
+}
+
+/// The program of this process, which is the supervisor's. Where it was replaced since it was started,
+/// the next start is one of what lies there now.
+pub(crate) fn own(lookout: &Lookout) -> Option<AbsPath> {
+    const REPLACED: &str = " (deleted)";
+    let program = std::env::current_exe().ok()?;
+    let seen = |path: &Path| match lookout.look(path) {
+        Seen::At(path, Found::File) => Some(path),
+        Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
+    };
+    seen(&program).or_else(|| seen(Path::new(program.to_str()?.strip_suffix(REPLACED)?)))
 }
 
 #[cfg(test)]
