@@ -113,6 +113,8 @@ mod start;
 pub mod store;
 #[cfg(target_os = "linux")]
 mod track;
+#[cfg(unix)]
+mod variables;
 
 pub use ringfence_core as core;
 

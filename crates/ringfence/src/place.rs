@@ -4,7 +4,7 @@
 //! from then on. Nothing here is created, and nothing but the user database is opened for reading:
 //! paths are only looked at, through [`Lookout`].
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ use crate::git::{self, Search};
 
 use crate::lookout::LONGEST_PATH;
 pub use crate::lookout::Lookout;
+use crate::variables::Variables;
 
 /// The operating system this program was built for.
 pub const OS: Os = if cfg!(target_os = "macos") {
@@ -216,45 +217,6 @@ pub struct Surroundings {
     variables: Variables,
 }
 
-/// The few variables that say where things are.
-#[derive(Clone, Debug, Default)]
-struct Variables(Vec<(&'static str, OsString)>);
-
-/// Every variable that is read here, besides those that lead to secrets.
-const VARIABLES: [&str; 17] = [
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DISPLAY",
-    "DOCKER_HOST",
-    "GIT_COMMON_DIR",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_DIR",
-    "GNUPGHOME",
-    "GOCACHE",
-    "GOMODCACHE",
-    "HOME",
-    "RUSTUP_HOME",
-    "SSH_AUTH_SOCK",
-    "WAYLAND_DISPLAY",
-    "XDG_CONFIG_HOME",
-    "XDG_RUNTIME_DIR",
-    "XDG_STATE_HOME",
-];
-
-impl Variables {
-    fn named(&self, name: &str) -> Option<&OsStr> {
-        let found = self.0.iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| value.as_os_str())
-    }
-
-    /// A directory, if the variable names one: the XDG rules ignore what is not absolute.
-    fn directory(&self, name: &str) -> Option<&Path> {
-        self.named(name)
-            .map(Path::new)
-            .filter(|directory| directory.is_absolute())
-    }
-}
-
 impl Surroundings {
     /// Asks the running process.
     ///
@@ -286,13 +248,8 @@ impl Surroundings {
     }
 
     fn standing(current: &Path, lookout: &Lookout) -> Result<Self, PlaceError> {
-        let secrets = lists::SECRET_VARIABLES.iter().map(|(name, _)| name);
-        let set = VARIABLES.iter().chain(secrets).filter_map(|name| {
-            let value = std::env::var_os(name)?;
-            (!value.is_empty()).then_some((*name, value))
-        });
         let account = Account::of_process();
-        Self::new(current, Variables(set.collect()), &account, lookout)
+        Self::new(current, Variables::of_process(), &account, lookout)
     }
 
     fn new(

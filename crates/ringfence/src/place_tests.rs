@@ -1,5 +1,6 @@
 use super::*;
 
+use std::ffi::OsString;
 use std::fs;
 
 fn surroundings(variables: &[(&'static str, &str)], lookout: &Lookout) -> Surroundings {
