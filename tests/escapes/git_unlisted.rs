@@ -80,6 +80,56 @@ fn a_decoy_hides_no_repository() {
     });
 }
 
+/// What a repository without a working tree is known by stays where it is, and nothing is put beside it
+/// that it would be taken for instead.
+#[test]
+fn a_bare_repository_is_one_in_the_next_session_too() {
+    for_each_user(binaries!(), |world| {
+        let files =
+            ["hooks/post-update", "config"].map(|file| world.project("store.git").join(file));
+        let write = "echo evil > store.git/hooks/post-update; echo evil >> store.git/config; true";
+        let changed = || {
+            let hook = files[0].try_exists().unwrap();
+            hook || fs::read_to_string(&files[1]).unwrap().contains("evil")
+        };
+        let setup = level(world, "write");
+        for (hide, show) in [
+            (
+                "mv store.git/HEAD store.git/H",
+                "mv store.git/H store.git/HEAD",
+            ),
+            (
+                "mv store.git/refs store.git/r",
+                "mv store.git/r store.git/refs",
+            ),
+            (
+                "mv store.git/objects store.git/o",
+                "mv store.git/o store.git/objects",
+            ),
+            ("mkdir store.git/.git", "rmdir store.git/.git"),
+            ("mv store.git other", "mv other store.git"),
+        ] {
+            let fresh = "rm -rf store.git other; git init -q --bare store.git";
+            host(world, &world.project(""), fresh);
+            host(
+                world,
+                &world.project(""),
+                &format!("{hide}; {show}; {write}"),
+            );
+            assert!(changed(), "{hide}");
+
+            host(world, &world.project(""), fresh);
+            assert_ne!(inside(world, &setup, hide).status, 0, "{hide}");
+            inside(world, &setup, write).assert_status(0);
+            host(world, &world.project(""), &format!("{show} 2>&1 || true"));
+            assert!(!changed(), "{hide}");
+        }
+        let push = "git init -q a && cd a && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x &&
+             git push -q ../store.git HEAD:refs/heads/main && git -C ../store.git rev-parse main";
+        inside(world, &setup, push).assert_status(0);
+    });
+}
+
 /// A project that has become one says what to do about it.
 #[test]
 fn a_project_that_looks_like_a_repository_is_refused_with_the_way_out() {

@@ -177,6 +177,14 @@ impl Builder<'_> {
             if !own {
                 self.git_dir(directory, level);
             }
+            let within = repository.position == Position::Within;
+            if within && repository.shape == Shape::Bare && level == GitLevel::Write {
+                self.marks(directory);
+                // What is pushed to it leaves the one alone, and nobody makes the other there.
+                for name in ["HEAD", ".git"] {
+                    self.name(&directory.path, Path::new(name), Access::Execute, git());
+                }
+            }
         }
     }
 
