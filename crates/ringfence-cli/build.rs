@@ -37,8 +37,10 @@ pub(crate) fn link_arguments(variable: &dyn Fn(&str) -> Option<String>) -> Vec<S
     }
     let directory = variable("CARGO_MANIFEST_DIR").unwrap_or_default();
     let mut arguments = vec![format!("-T{directory}/start.ld")];
-    let features = variable("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
-    if features.split(',').any(|feature| feature == "crt-static") {
+    // Static unless somebody says otherwise. `CARGO_CFG_TARGET_FEATURE` would be the place to ask, but
+    // Cargo lists `crt-static` there in neither case.
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    if !flags.contains("-crt-static") {
         arguments.push("-Wl,-z,pack-relative-relocs".to_owned());
     }
     arguments
