@@ -5,7 +5,7 @@ use std::path::Path;
 use ringfence::launch::LaunchError;
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::Feature;
+use ringfence_core::plan::{Feature, Step};
 
 use super::with_causes;
 use crate::exit::Exit;
@@ -21,6 +21,10 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
         LaunchError::Directory { .. } => {
             Some("start it somewhere else, or grant the directory with `--read` or `--write`")
         }
+        LaunchError::Act { step, source, .. } if ran_out_of_keys(step.0, source) => Some(
+            "your user has as many keys in the kernel as it may: end other sessions, or raise \
+             the limit with `sudo sysctl -w kernel.keys.maxkeys=2000`",
+        ),
         LaunchError::Act { .. } => Some("`ringfence explain --plan` shows every act"),
         LaunchError::Hidden { file, link, .. } => {
             called = how_to_show(file, link.as_deref());
@@ -52,6 +56,10 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
         | LaunchError::NotFound { .. } => Exit::NotFound,
         _ => Exit::Refused,
     }
+}
+
+fn ran_out_of_keys(step: Step, answer: &std::io::Error) -> bool {
+    step == Step::Keyring && answer.kind() == std::io::ErrorKind::QuotaExceeded
 }
 
 /// Says what stands in the way, cause first, and which rules would not hold for it; the same in short.

@@ -5,6 +5,9 @@
 
 #[cfg(test)]
 mod answering;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod crowd;
 #[cfg(test)]
 mod diagnostics;
 #[cfg(target_os = "linux")]
