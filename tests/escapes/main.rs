@@ -44,6 +44,8 @@ mod git_planted;
 #[cfg(test)]
 mod git_unlisted;
 #[cfg(test)]
+mod granted_socket;
+#[cfg(test)]
 mod granted_trees;
 #[cfg(test)]
 mod grants;

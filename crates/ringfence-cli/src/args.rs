@@ -515,8 +515,8 @@ pub(crate) struct NetworkFlags {
     /// Let a service on the host's loopback be reached on this port.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) loopback_out: Vec<u16>,
-    /// Let a unix socket of the host be connected to, by path or by name, such as ssh-agent (on Linux
-    /// not possible in this version: a gap).
+    /// Let a unix socket of the host be connected to, by path or by name: ssh-agent, gpg-agent,
+    /// docker, podman, x11, wayland, session-bus.
     #[arg(long, value_name = "SOCKET", value_parser = clap::builder::PathBufValueParser::new().try_map(socket))]
     pub(crate) unix_socket: Vec<SocketName>,
 }

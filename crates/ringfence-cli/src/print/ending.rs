@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ringfence::changes::{Changes, FileChange, Listed, MOST_PROGRAMS};
 use ringfence::launch::{Cause, Report};
-use ringfence::{Denial, IndexFound, IndexState};
+use ringfence::{Denial, Denied, IndexFound, IndexState};
 use ringfence_core::text::{printable, printable_path};
 
 /// Paths of one kind that are named; the report has more of them.
@@ -42,6 +42,11 @@ pub(crate) fn told(report: &Report) -> String {
         );
     }
     more(&mut out, report.tried.len());
+    for denial in refused_sockets(report) {
+        let (target, fix) = (printable(&denial.target), printable(&denial.fix));
+        let text = format!("{target} is a socket of the host, and was refused: `{fix}` allows it");
+        line(&mut out, &text);
+    }
     for index in &report.indexes {
         line(&mut out, &staged(index));
     }
@@ -80,6 +85,16 @@ pub(crate) fn told(report: &Report) -> String {
         _ => {}
     }
     out
+}
+
+/// Sockets that a command missed: where it did not fail, it only looked whether they are there.
+fn refused_sockets(report: &Report) -> impl Iterator<Item = &Denial> {
+    let missed = report.denials.iter().filter(|denial| {
+        denial.what == Denied::UnixSocket
+            && denial.fix.starts_with("--")
+            && report.cause.exit_status() != 0
+    });
+    missed.take(MOST_NAMED)
 }
 
 /// What somebody has to know of an index before git checks out what it says.

@@ -11,12 +11,9 @@ use ringfence_core::plan::DEVICES;
 use ringfence_core::policy::{
     Access, Content, EnvVerdict, Place, Policy, Reachable, SOCKET_VARIABLES,
 };
-use ringfence_core::settings::{NetworkMode, Os, Tmp};
+use ringfence_core::settings::{NetworkMode, Tmp};
 use ringfence_core::text::{is_hidden, printable, printable_os};
 use serde::Serialize;
-
-/// Of sockets of the host, on Linux: naming one in settings is a gap, and stops the launch.
-const NO_SOCKETS: &str = "this version lets no socket of the host be connected to";
 
 /// What was asked and what holds.
 #[derive(Debug, Serialize)]
@@ -115,11 +112,10 @@ impl Answer {
             )),
             _ => {}
         }
-        if asker.is_unreachable(&path) {
-            notes.push(NO_SOCKETS.to_owned());
-        }
         if let Some(socket) = policy.sockets().iter().find(|grant| grant.path == path) {
             notes.push(format!("it may be connected to: {}", socket.origin));
+        } else if is_socket(&path) {
+            notes.push("a socket of the host, which cannot be connected to".to_owned());
         }
         Self {
             question: Question::Path {
@@ -197,6 +193,11 @@ impl Answer {
             .iter()
             .find(|(variable, _)| *variable == name)
             .map(|(_, socket)| *socket);
+        // Whoever names a socket has its variables, too.
+        let to_socket = |socket: &str| {
+            let listed = format!("\"unix_sockets\": [{}]", json(socket));
+            grant(format!("--unix-socket {socket}"), listed)
+        };
         let listed = format!("\"env\": {{ \"allow\": [{}] }}", json(name));
         let flag = format!("--env {}", shell_word(OsStr::new(name)));
         let mut notes = Vec::new();
@@ -211,11 +212,7 @@ impl Answer {
                     None => grant(flag, listed),
                     Some(socket) => {
                         notes.push(format!("it leads to a socket of the host: {socket}"));
-                        let grant = grant(
-                            format!("{flag} --unix-socket {socket}"),
-                            format!("{listed}, \"unix_sockets\": [{}]", json(socket)),
-                        );
-                        asker.unless_unreachable(grant, &mut notes)
+                        to_socket(socket)
                     }
                 };
                 ("removed".to_owned(), origin.clone(), grant)
@@ -224,11 +221,7 @@ impl Answer {
                 notes.push(format!(
                     "it leads to a socket of the host that is not granted: {socket}"
                 ));
-                let grant = grant(
-                    format!("--unix-socket {socket}"),
-                    format!("\"unix_sockets\": [{}]", json(socket)),
-                );
-                let grant = asker.unless_unreachable(grant, &mut notes);
+                let grant = to_socket(socket);
                 let origin = Origin::BuiltIn(BuiltIn::Environment);
                 ("removed".to_owned(), origin, grant)
             }
@@ -277,12 +270,12 @@ impl Answer {
 fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant> {
     let verdict = policy.files().access(path);
     let origin = verdict.origin;
-    if *origin == Origin::BuiltIn(BuiltIn::Program)
-        || verdict.content() == Content::Processes
-        || asker.is_unreachable(path)
-    {
+    if *origin == Origin::BuiltIn(BuiltIn::Program) || verdict.content() == Content::Processes {
         // Nothing does.
         return None;
+    }
+    if is_socket(path) {
+        return grant_socket(policy, asker, path);
     }
     let to = match verdict.access {
         Access::None => "read",
@@ -352,6 +345,34 @@ fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant
     })
 }
 
+/// The line by which a socket may be connected to, which is all that can be done with one.
+fn grant_socket(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant> {
+    if policy.sockets().iter().any(|grant| grant.path == *path) {
+        return None;
+    }
+    let mut named = asker.place.sockets.iter();
+    let name = named.find(|(_, usual)| usual == path.as_path());
+    let (word, text) = match name {
+        Some((name, _)) => ((*name).to_owned(), *name),
+        None => (
+            shell_word(path.as_path().as_os_str()),
+            path.as_path().to_str()?,
+        ),
+    };
+    Some(Grant {
+        to: "connect",
+        flag: format!("--unix-socket {word}"),
+        setting: format!("\"unix_sockets\": [{}]", json(text)),
+        file: asker.file(),
+    })
+}
+
+fn is_socket(path: &AbsPath) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let found = std::fs::metadata(path.as_path());
+    found.is_ok_and(|found| found.file_type().is_socket())
+}
+
 /// Whether a session's own `/dev` has it, or it is that directory.
 fn is_given_device(path: &AbsPath) -> bool {
     let name = path.as_path().strip_prefix("/dev").ok();
@@ -373,22 +394,6 @@ fn setting_path(asker: Asker<'_>, path: &AbsPath) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// Whether it is a socket of the host, of which no session on Linux gets any.
-    fn is_unreachable(&self, path: &AbsPath) -> bool {
-        use std::os::unix::fs::FileTypeExt;
-        let found = std::fs::metadata(path.as_path());
-        self.place.os == Os::Linux && found.is_ok_and(|found| found.file_type().is_socket())
-    }
-
-    /// What would give a socket, where sessions can be given any.
-    fn unless_unreachable(&self, grant: Option<Grant>, notes: &mut Vec<String>) -> Option<Grant> {
-        if self.place.os != Os::Linux {
-            return grant;
-        }
-        notes.push(NO_SOCKETS.to_owned());
-        None
-    }
-
     fn file(&self) -> Option<String> {
         self.settings.map(|path| printable_os(path.as_os_str()))
     }

@@ -218,10 +218,8 @@ fn a_question_is_needed() {
 #[cfg(target_os = "linux")]
 fn nothing_is_offered_that_would_not_give_it() {
     let world = World::new();
-    let _socket = std::os::unix::net::UnixListener::bind(world.home().join("s")).unwrap();
     let asked = |path: &str| world.run(&["explain", path]).out;
     for (path, note) in [
-        ("../s", "no socket of the host"),
         ("/proc/1", "its own processes"),
         ("/dev/mem", "has few devices"),
     ] {
@@ -230,6 +228,60 @@ fn nothing_is_offered_that_would_not_give_it() {
         assert!(!told.contains("once:"), "{told}");
     }
     assert!(!asked("/dev/null").contains("few devices"));
+}
+
+/// A socket cannot be opened, so that no line for reading or writing would help.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_line_for_a_socket_lets_it_be_connected_to() {
+    let world = World::new();
+    let socket = world.home().join("s");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let told = world.run(&["explain", "../s"]).out;
+    assert!(
+        told.contains("to connect once:   --unix-socket [HOME]/s\n"),
+        "{told}"
+    );
+    let connect = "import socket; socket.socket(socket.AF_UNIX).connect('../s')";
+    let connects = |flags: &[&str]| {
+        let command = ["--", "python3", "-c", connect];
+        world.run(&[&["run"], flags, &command[..]].concat())
+    };
+    let refused = connects(&[]);
+    assert_eq!(refused.code, Some(1), "{}", refused.errors);
+    let said = "../s is a socket of the host, and was refused: `--unix-socket ../s` allows it\n";
+    assert!(refused.errors.ends_with(said), "{}", refused.errors);
+    assert!(listener.accept().is_err(), "somebody came through");
+    let granted = connects(&["--unix-socket", socket.to_str().unwrap()]);
+    assert_eq!(granted.code, Some(0), "{}", granted.errors);
+    listener.accept().unwrap();
+    let told = world.run(&["explain", "--unix-socket", "../s", "../s"]).out;
+    assert!(told.contains("it may be connected to"), "{told}");
+    assert!(!told.contains("once:"), "{told}");
+}
+
+/// Naming a socket is enough for the programs that look for it in a variable.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_socket_that_is_granted_by_name_is_found() {
+    let world = World::new();
+    let socket = world.home().join("agent.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let connect =
+        "import os, socket; socket.socket(socket.AF_UNIX).connect(os.environ['SSH_AUTH_SOCK'])";
+    let run = |flags: &[&str]| {
+        let words = [&["run"], flags, &["--", "python3", "-c", connect]].concat();
+        let mut command = world.command();
+        command.args(words).env("SSH_AUTH_SOCK", &socket);
+        world.ran(&command.output().unwrap())
+    };
+    assert_eq!(run(&[]).code, Some(1));
+    assert!(listener.accept().is_err(), "somebody came through");
+    let found = run(&["--unix-socket", "ssh-agent"]);
+    assert_eq!(found.code, Some(0), "{}", found.errors);
+    listener.accept().unwrap();
 }
 
 /// Where the name itself is not there, a line for what lies below it would not let it be made.

@@ -9,6 +9,7 @@ use foldhash::HashMap;
 use serde::Serialize;
 
 use super::facts::HostFacts;
+use super::linux::ABI_UNIX_PATHS;
 use crate::path::AbsPath;
 use crate::policy::{Access, Content, Found, Policy};
 use crate::settings::NetworkMode;
@@ -20,6 +21,9 @@ pub struct LandlockPlan {
     pub abi: u32,
     /// Subtrees that may be used.
     pub rules: Vec<LandlockRule>,
+    /// Unix sockets of the host that may be connected to, where Landlock tells them from others (ABI 9).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<AbsPath>,
     /// Whether TCP is handled.
     pub tcp: TcpRules,
     /// Whether signals and abstract sockets are kept inside.
@@ -129,9 +133,13 @@ pub(super) fn ruleset(policy: &Policy, facts: &HostFacts, tree: Tree) -> Landloc
     let refuse_tcp = tree == Tree::Host
         && policy.network().mode() == NetworkMode::None
         && facts.landlock.abi >= 4;
+    let sockets = policy.sockets().iter().map(|grant| grant.path.clone());
     LandlockPlan {
         abi: facts.landlock.abi,
         rules,
+        sockets: sockets
+            .filter(|_| facts.landlock.abi >= ABI_UNIX_PATHS)
+            .collect(),
         tcp: if refuse_tcp {
             TcpRules::Refused
         } else {

@@ -18,7 +18,7 @@ use crate::settings::{Limit, NetworkMode, Tmp};
 /// From this version Landlock holds `truncate`, and so descriptors that are passed on.
 const ABI_TRUNCATE: u32 = 3;
 /// From this version Landlock tells sockets at a path that were made inside from all others.
-const ABI_UNIX_PATHS: u32 = 9;
+pub(super) const ABI_UNIX_PATHS: u32 = 9;
 /// From this version Landlock keeps signals inside.
 const ABI_SCOPES: u32 = 6;
 /// A directory that is moved out of a bind mount while it is open kept wrong rights until this was
@@ -186,7 +186,8 @@ fn runnable(policy: &Policy, draft: &mut Draft) {
     for (rule, above) in policy.files().with_surroundings() {
         // A default is held where it can be; a rule that somebody wrote must hold.
         let written = rule.origin.layer() != Layer::BuiltIn;
-        let there = rule.found != Found::Absent;
+        // A socket cannot be run, nor anything else that is no file.
+        let there = matches!(rule.found, Found::Directory | Found::File);
         if written && there && rule.access == Access::Read && above >= Access::Execute {
             draft.gap_of(
                 rule.origin.clone(),
@@ -249,7 +250,14 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
         );
     }
     own_trees(policy, draft);
-    for (rule, above) in policy.files().with_surroundings() {
+    let default = policy.files().default_access();
+    for (rule, parent) in policy.files().with_parents() {
+        let above = match parent {
+            // Nothing of a directory in memory is allowed here: see `own_trees`.
+            Some(parent) if parent.content == Content::Memory => Access::None,
+            Some(parent) => parent.access,
+            None => default,
+        };
         let late = rule.found == Found::Absent && above != Access::Write;
         let own = rule.content.is_own() && rule.access != Access::None;
         if rule.access >= above || own || late {
@@ -411,13 +419,18 @@ fn filter(
     }));
 }
 
+/// Sockets of the host that were granted, where nothing tells them from all others.
 fn sockets(policy: &Policy, draft: &mut Draft) {
-    for grant in policy.sockets() {
+    let refused = !draft
+        .acts
+        .iter()
+        .any(|act| matches!(act, Act::Seccomp(spec) if spec.unix != UnixSockets::Refused));
+    for grant in policy.sockets().iter().filter(|_| refused) {
         draft.gap_of(
             grant.origin.clone(),
             format!("unix socket {}", grant.path),
-            "this version lets no socket of the host through, so it could not be reached",
-            "take the grant away",
+            "nothing here can tell it from other sockets, so none of the host's can be connected to",
+            "use the `namespaces` engine outside of other sandboxes, use Linux 7.1 or later, or take the grant away",
         );
     }
 }

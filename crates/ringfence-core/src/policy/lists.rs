@@ -272,6 +272,13 @@ pub const PLAIN_VARIABLES: &[&str] = &[
 /// Of [`TERMINAL_VARIABLES`], those that lead to something a tool does not see.
 pub const NOT_FOR_TOOLS: &[&str] = &["GPG_TTY", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"];
 
+/// Sockets that programs look for in the directory that a variable names.
+pub const RUNTIME_VARIABLE: &[(&str, &str)] = &[
+    ("XDG_RUNTIME_DIR", "podman"),
+    ("XDG_RUNTIME_DIR", "session-bus"),
+    ("XDG_RUNTIME_DIR", "wayland"),
+];
+
 /// Processes and threads that a tool may have at once.
 pub const TOOL_PROCESSES: u64 = 4096;
 /// Bytes in a tool's private temporary directories.

@@ -167,7 +167,7 @@ fn build(settings: &Settings, place: &Place, eyes: &dyn Look) -> Result<Policy, 
     }
     let git = git(settings, place.kind, preset.value);
     let sockets = builder.sockets();
-    let files = builder.files(&preset, git.value);
+    let files = builder.files(&preset, git.value, &sockets);
     builder.followed_sockets(&files, &sockets);
     if preset.value != Preset::Track {
         let drives = builder.drives();

@@ -303,6 +303,43 @@ fn unix_sockets_are_left_to_a_kernel_that_can_tell() {
     }
 }
 
+/// Where nothing could tell it from all others, it is refused, and that is said.
+#[test]
+fn a_granted_socket_is_a_gap_only_where_nothing_tells_it_from_others() {
+    let world = World::linux();
+    let policy = world.tool(r#"{ "unix_sockets": ["ssh-agent"] }"#);
+    let mut facts = HostFacts::named("linux-6.18").unwrap();
+    let mut compiled = |abi: u32, engine: &str, listener: bool| {
+        facts.landlock.abi = abi;
+        facts.seccomp_listener = if listener {
+            Feature::Works
+        } else {
+            Feature::Missing {
+                why: "why".to_owned(),
+                fix: "fix".to_owned(),
+            }
+        };
+        let plan = compile(&policy, &facts, engine.parse().unwrap());
+        let gaps = plan.gaps().iter();
+        let gap = gaps
+            .clone()
+            .any(|gap| gap.rule == "unix socket /run/agent.sock");
+        let sockets = plan.acts().iter().find_map(|act| match act {
+            Act::Landlock(ruleset) => Some(ruleset.sockets.len()),
+            _ => None,
+        });
+        (gap, sockets.unwrap())
+    };
+    assert_eq!(compiled(7, "namespaces", true), (false, 0));
+    assert_eq!(compiled(7, "namespaces", false), (true, 0));
+    assert_eq!(compiled(7, "landlock", true), (true, 0));
+    for engine in ["namespaces", "landlock"] {
+        for listener in [true, false] {
+            assert_eq!(compiled(9, engine, listener), (false, 1), "{engine}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn every_policy_compiles_on_every_host(

@@ -149,6 +149,38 @@ fn the_key_to_the_screen_is_hidden_without_the_screen() {
     }
 }
 
+/// Seen, and no more: what lies beside it in a hidden directory stays hidden.
+#[test]
+fn a_granted_socket_is_seen_with_the_variables_that_lead_to_it() {
+    use ringfence_core::policy::EnvVerdict;
+    let socket = "/run/agent.sock";
+    for (text, seen, passes) in [
+        ("{}", Access::None, false),
+        (r#"{ "unix_sockets": ["ssh-agent"] }"#, Access::Read, true),
+        (
+            r#"{ "unix_sockets": ["/run/agent.sock"] }"#,
+            Access::Read,
+            false,
+        ),
+        (
+            r#"{ "unix_sockets": ["ssh-agent"], "env": { "allow": [] },
+                 "terminal": { "sandbox": { "allowed_env_vars": [] } } }"#,
+            Access::Read,
+            true,
+        ),
+    ] {
+        let policy = World::linux().tool(text);
+        assert_eq!(access(&policy, socket), seen, "{text}");
+        assert_eq!(access(&policy, "/run/other.sock"), Access::None, "{text}");
+        let verdict = policy.environment().verdict("SSH_AUTH_SOCK");
+        let got = matches!(verdict, EnvVerdict::Passes(_));
+        assert_eq!(got, passes, "{text}: {verdict:?}");
+    }
+    let hidden = r#"{ "unix_sockets": ["ssh-agent"], "secrets": { "hide": ["/run/agent.sock"] } }"#;
+    let said = World::linux().complaints(hidden);
+    assert!(said[0].contains("given twice"), "{said:?}");
+}
+
 #[test]
 fn a_home_as_the_project_keeps_its_secrets() {
     let mut world = World::linux();

@@ -2,7 +2,9 @@
 
 use super::{Builder, Seen, entries, lists, strongest};
 use crate::origin::{BuiltIn, Located, Origin};
-use crate::policy::{EnvPattern, Environment, Found, Limits, Network, Passing, SocketGrant};
+use crate::policy::{
+    Access, EnvPattern, Environment, Found, Limits, Network, Passing, SOCKET_VARIABLES, SocketGrant,
+};
 use crate::settings::{Kind, Limit, List, NetworkMode, Preset, Settings, SocketName};
 
 /// What may be reached by what was written, before anything is granted.
@@ -47,6 +49,17 @@ pub(super) fn network(settings: &Settings, kind: Kind, preset: &Located<Preset>)
     }
 }
 
+/// The variables by which programs find a socket that was granted by its name.
+fn variables_to(grant: &SocketGrant) -> impl Iterator<Item = Located<EnvPattern>> {
+    let (name, origin) = (grant.name, grant.origin.clone());
+    let leads_there = move |(_, socket): &&(&str, &str)| name == Some(*socket);
+    let found = SOCKET_VARIABLES.iter().chain(lists::RUNTIME_VARIABLE);
+    found
+        .filter(leads_there)
+        .filter_map(|(variable, _)| variable.parse().ok())
+        .map(move |pattern| Located::new(pattern, origin.clone()))
+}
+
 impl Builder<'_> {
     pub(super) fn sockets(&mut self) -> Vec<SocketGrant> {
         let mut grants = Vec::new();
@@ -89,6 +102,27 @@ impl Builder<'_> {
         grants
     }
 
+    /// Shows the sockets that may be connected to where they are: nearly all lie in a directory that is hidden.
+    /// That is no more than their names, since a socket cannot be opened.
+    pub(super) fn seen_sockets(&mut self, sockets: &[SocketGrant]) {
+        for (written, path) in self.linked_sockets.clone() {
+            let socket = sockets.iter().find(|socket| socket.path == path);
+            if let Some(socket) = socket {
+                self.alias(&written, &path, Access::Read, &socket.origin);
+            }
+        }
+        for socket in sockets {
+            let rules = self.settled.covering(&socket.path);
+            let is_shown = rules
+                .last()
+                .is_some_and(|rule| rule.path == socket.path && rule.access != Access::None);
+            if !is_shown {
+                let (path, origin) = (socket.path.clone(), socket.origin.clone());
+                self.rule_for(path, Found::Other, Access::Read, origin);
+            }
+        }
+    }
+
     pub(super) fn environment(
         &self,
         preset: &Located<Preset>,
@@ -106,6 +140,7 @@ impl Builder<'_> {
                     ),
                 };
                 listed.extend(self.entries(|keys| &keys.env.allow));
+                listed.extend(sockets.iter().flat_map(variables_to));
                 (Passing::Listed(listed), origin)
             }
         };

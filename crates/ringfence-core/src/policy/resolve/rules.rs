@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Builder, OnAbsent, Seen, lists, name_beside};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::AbsPath;
-use crate::policy::{Access, Alias, Content, FileRule, FileRules, Found};
+use crate::policy::{Access, Alias, Content, FileRule, FileRules, Found, SocketGrant};
 use crate::settings::{GitLevel, Preset, Tmp};
 
 impl Builder<'_> {
@@ -144,7 +144,12 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn files(&mut self, preset: &Located<Preset>, git: GitLevel) -> FileRules {
+    pub(super) fn files(
+        &mut self,
+        preset: &Located<Preset>,
+        git: GitLevel,
+        sockets: &[SocketGrant],
+    ) -> FileRules {
         let default = match preset.value {
             Preset::Track => Access::Write,
             Preset::Agent | Preset::Strict | Preset::Terminal => Access::None,
@@ -159,6 +164,7 @@ impl Builder<'_> {
             self.additional_paths();
             let all = self.granted_paths();
             self.followed();
+            self.seen_sockets(sockets);
             self.raise_readable(all);
             // What is opened of a hidden `.git` by its level stays hidden.
             let project = &self.place.project;

@@ -245,8 +245,7 @@ impl LandlockBuild {
             rules.push((c"/".to_owned(), AccessFs::READ_DIR));
         }
         for rule in &plan.rules {
-            let path = CString::new(rule.path.as_path().as_os_str().as_bytes())
-                .map_err(|_| LaunchError::Nul { what: "a path" })?;
+            let path = c_path(rule.path.as_path())?;
             let device = rule.path.as_path().starts_with("/dev");
             let mut rights = rights(rule.access) & handled.fs;
             if device {
@@ -256,6 +255,10 @@ impl LandlockBuild {
                 rights &= AccessFs::FOR_FILES;
             }
             rules.push((path, rights));
+        }
+        for socket in &plan.sockets {
+            let right = AccessFs::RESOLVE_UNIX & handled.fs;
+            rules.push((c_path(socket.as_path())?, right));
         }
         Ok(Self {
             abi: plan.abi,
@@ -283,19 +286,15 @@ impl LandlockBuild {
 
     /// Grants one more file that is only read: the session's own.
     pub(super) fn allow_reading(&mut self, path: &Path) -> Result<(), LaunchError> {
-        let path = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| LaunchError::Nul { what: "a path" })?;
-        self.rules
-            .push((path, AccessFs::READ_FILE & self.handled.fs));
+        let right = AccessFs::READ_FILE & self.handled.fs;
+        self.rules.push((c_path(path)?, right));
         Ok(())
     }
 
     /// Grants one more directory: the session's own.
     pub(super) fn allow_writing(&mut self, path: &Path) -> Result<(), LaunchError> {
-        let path = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| LaunchError::Nul { what: "a path" })?;
         let rights = rights(Access::Write) & self.handled.fs;
-        self.rules.push((path, rights));
+        self.rules.push((c_path(path)?, rights));
         Ok(())
     }
 
@@ -361,6 +360,10 @@ impl LandlockBuild {
         }
         ruleset.allow_path(stream, rights & self.handled.fs)
     }
+}
+
+pub(super) fn c_path(path: &Path) -> Result<CString, LaunchError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul { what: "a path" })
 }
 
 /// What a level of access means to Landlock.

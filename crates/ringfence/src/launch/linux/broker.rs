@@ -7,16 +7,17 @@
 //! meanwhile changes nothing. The caller's own call is never let through.
 //!
 //! A unix socket is the session's own if its file lies on the session's scratch, which nobody
-//! outside can reach, or if it has an abstract name in the session's own network namespace. Every
-//! other family is held by that namespace, or the policy allows all of it. Where that namespace has
-//! a gate, a connection to a host outside is made to the gate instead.
+//! outside can reach, or if it has an abstract name in the session's own network namespace. One of
+//! the host's is reached if its file is the very one that was granted, and pinned before the session
+//! began. Every other family is held by that namespace, or the policy allows all of it. Where that
+//! namespace has a gate, a connection to a host outside is made to the gate instead.
 //!
 //! From Landlock 9 the kernel itself tells the session's own unix sockets from all others. Then the
 //! filter asks only for the sake of a gate, and the calls on unix sockets are let through: whatever
 //! becomes of their arguments meanwhile, they reach nothing that is not inside.
 
 use std::cell::{RefCell, RefMut};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,10 +29,9 @@ use ringfence_core::text::printable_bytes;
 use ringfence_gate::names::Carried;
 use ringfence_gate::serve::Carrier;
 use ringfence_sys::fdpath::FdPath;
-use ringfence_sys::files::{self, CWD, Kind, OpenFlags, Resolve};
+use ringfence_sys::files::OpenFlags;
 use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
-use rustix::fs::Mode;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
@@ -40,6 +40,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use super::caller::process_of;
 use super::guard::{Guard, makes_a_name};
 use super::shares;
+use super::unix::{self, Reachable};
 use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
@@ -66,8 +67,8 @@ struct Shared {
     network: NetworkNamespace,
     /// Whether the kernel keeps unix sockets of the host away.
     unix_held: bool,
-    /// File systems that only the session has, besides the one of its `/dev`.
-    private: Vec<(u32, u32)>,
+    /// Unix sockets that may be connected to by their path.
+    reachable: Reachable,
     /// Where connections out of the session's own network go, if there is a way.
     carrier: Option<Carrier>,
     waiting: AtomicUsize,
@@ -110,7 +111,7 @@ impl Broker {
                 listener,
                 network,
                 unix_held: false,
-                private: Vec::new(),
+                reachable: Reachable::default(),
                 carrier: None,
                 waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
@@ -128,11 +129,11 @@ impl Broker {
         self
     }
 
-    /// Lets sockets on these file systems be the session's own, too.
-    pub(super) fn also(mut self, private: Vec<(u32, u32)>) -> Self {
+    /// Lets these unix sockets be connected to.
+    pub(super) fn reaching(mut self, reachable: Reachable) -> Self {
         // Nobody else holds it before the first call was answered.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.private = private;
+            shared.reachable = reachable;
         }
         self
     }
@@ -324,35 +325,43 @@ impl Shared {
                 NetworkNamespace::Own => Ok(Target::UnixAbstract(abstract_name.to_vec())),
                 // On a shared network nobody can tell whose name it is.
                 NetworkNamespace::Shared => {
-                    self.deny(&[b"@", abstract_name].concat());
+                    let shown = printable_bytes(&[b"@", abstract_name].concat());
+                    let fix = "nothing: with all of the network, a name is the host's or the session's, and nobody can tell";
+                    self.deny(shown, fix.to_owned());
                     Err(Errno::ACCESS)
                 }
             },
             Some(_) => {
                 let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-                let own = own_socket(thread, &path, &self.private);
-                if let Err(Errno::ACCESS) = own {
-                    self.deny(path.to_bytes());
+                let found = self.reachable.find(thread, &path);
+                let shown = printable_bytes(path.to_bytes());
+                if let Some(name) = found
+                    .as_ref()
+                    .err()
+                    .and_then(|_| unix::missed(&path, &unix::USUAL))
+                {
+                    self.deny(shown, format!("--unix-socket {name}"));
+                } else if let Err(Errno::ACCESS) = found {
+                    let fix = format!("--unix-socket {shown}");
+                    self.deny(shown, fix);
                 }
-                own.map(Target::UnixFile)
+                found.map(Target::UnixFile)
             }
         }
     }
 
     /// Remembers what the session did not get.
-    fn deny(&self, name: &[u8]) {
+    fn deny(&self, target: String, fix: String) {
         let Ok(mut denied) = self.denied.lock() else {
             return;
         };
-        let target = printable_bytes(name);
         if let Some(known) = denied.iter_mut().find(|known| known.target == target) {
             known.count = known.count.saturating_add(1);
         } else if denied.len() < MOST_DENIED {
             let denial = Denial {
                 what: Denied::UnixSocket,
-                // The flag for one is a gap: see `sockets` of the plan.
-                fix: "nothing: this version lets no socket of the host be connected to".to_owned(),
+                fix,
                 target,
                 count: 1,
             };
@@ -427,47 +436,6 @@ impl Connection {
             }
         }
     }
-}
-
-/// Pins a socket file that only the session can have made.
-fn own_socket(thread: Pid, path: &CStr, private: &[(u32, u32)]) -> Result<OwnedFd, Errno> {
-    let number = thread.as_raw_nonzero();
-    let root = open_of(&format!("/proc/{number}/root"))?;
-    let found = if path.to_bytes().starts_with(b"/") {
-        let inside = Resolve::IN_ROOT | Resolve::NO_MAGICLINKS;
-        files::openat2(root.as_fd(), path, OpenFlags::PATH, Mode::empty(), inside)?
-    } else {
-        // A link that leads out of here is found out below, by what it leads to.
-        let directory = open_of(&format!("/proc/{number}/cwd"))?;
-        let plain = Resolve::NO_MAGICLINKS;
-        files::openat2(
-            directory.as_fd(),
-            path,
-            OpenFlags::PATH,
-            Mode::empty(),
-            plain,
-        )?
-    };
-    let identity = files::identify(&found)?;
-    if identity.kind != Kind::Socket {
-        return Err(Errno::CONNREFUSED);
-    }
-    if private.contains(&identity.device) {
-        return Ok(found);
-    }
-    // `/dev` is always on the scratch, and nothing inside can put another thing there.
-    let scratch = files::pin_beneath(root.as_fd(), c"dev")?;
-    if identity.device == files::identify(&scratch)?.device {
-        Ok(found)
-    } else {
-        Err(Errno::ACCESS)
-    }
-}
-
-fn open_of(path: &str) -> Result<OwnedFd, Errno> {
-    let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-    let flags = OpenFlags::PATH | OpenFlags::DIRECTORY;
-    files::openat2(CWD, &path, flags, Mode::empty(), Resolve::empty())
 }
 
 fn inet(rest: &[u8]) -> Option<Target> {

@@ -36,6 +36,7 @@ mod streams;
 mod telling;
 mod through;
 mod tmp;
+mod unix;
 mod watch;
 mod ways;
 mod wire;

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use ringfence_core::plan::{Act, Engine, LimitName, NetworkNamespace, Plan, Step};
 use ringfence_core::policy::Policy;
 use ringfence_core::seccomp;
+use ringfence_sys::files::{self, CWD};
 use ringfence_sys::namespaces::{IdMap, Namespaces};
 use ringfence_sys::process::LimitedResource;
 use ringfence_sys::seccomp::SockFilter;
 use ringfence_sys::{Errno, keyring, sockets};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::acts::{Acts, LandlockBuild, Ready};
+use super::acts::{Acts, LandlockBuild, Ready, c_path};
 use super::ahead::Ahead;
 use super::bounds::{Announced, announced, exactly};
 use super::bwrap::{Bwrap, Taken};
@@ -51,6 +52,8 @@ pub struct Prepared {
     pub(super) program: PathBuf,
     pub(super) tmp: Option<SessionTmp>,
     pub(super) timeline: Option<OwnedFd>,
+    /// Sockets of the host that were granted.
+    pub(super) sockets: Vec<OwnedFd>,
     pub(super) asked_over: Option<OwnedFd>,
     pub(super) gate: Option<Opening>,
     pub(super) terminal: Option<seat::Outer>,
@@ -206,6 +209,7 @@ pub fn prepare_with(
         program: PathBuf::from(&command.program),
         tmp: gathered.tmp,
         timeline,
+        sockets: pin_sockets(policy)?,
         asked_over: gathered.asked_over,
         gate: gathered.gate,
         terminal,
@@ -437,6 +441,15 @@ pub(super) fn refused(what: &str, errno: Errno) -> LaunchError {
         what: what.to_owned(),
         source: errno.into(),
     }
+}
+
+/// Holds the sockets that were granted, by which they are known from here on.
+fn pin_sockets(policy: &Policy) -> Result<Vec<OwnedFd>, LaunchError> {
+    let pinned = policy.sockets().iter().map(|grant| {
+        let path = c_path(grant.path.as_path())?;
+        files::pin_exact(CWD, &path).map_err(|errno| refused("hold a granted socket", errno))
+    });
+    pinned.collect()
 }
 
 /// Whether a step is done, or asked for, by the supervisor: the first process cannot fail there.

@@ -17,6 +17,7 @@ use super::init::{Boundary, Inside, Unborn};
 use super::prepare::{Prepared, Start, refused};
 use super::running::Running;
 use super::seat;
+use super::unix::Reachable;
 use super::wire;
 use crate::launch::{Decider, LaunchError};
 use crate::track::group::SessionGroup;
@@ -113,7 +114,10 @@ impl Prepared {
                     return Err(error);
                 }
             };
-            running.ask(broker.also(own_filesystems));
+            running.ask(broker.reaching(Reachable {
+                private: own_filesystems,
+                granted: self.sockets,
+            }));
             running.session = Some(session);
         }
         let running = running.watching_names()?;
