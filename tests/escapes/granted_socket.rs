@@ -139,9 +139,13 @@ print(made, refused)
             "{TRIES} connections raced, {} made, none leaked",
             counts[0]
         ));
-        // The control: without the filter, and so without the supervisor, the same calls arrive.
-        race(&setup.without(Step::Seccomp), 200);
-        assert!(others.arrived.settled() > 0, "the control");
+        // The control: without the filter, and so without the supervisor, the same calls arrive sooner or later.
+        let open = setup.without(Step::Seccomp);
+        let arrives = (0..20).any(|_| {
+            race(&open, 500);
+            others.arrived.settled() > 0
+        });
+        assert!(arrives, "the control");
     });
 }
 

@@ -52,6 +52,8 @@ mod grants;
 #[cfg(test)]
 mod handles;
 #[cfg(test)]
+mod held_open;
+#[cfg(test)]
 mod home_dotfiles;
 #[cfg(test)]
 mod host_side_replace;

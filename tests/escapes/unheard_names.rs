@@ -312,11 +312,19 @@ fn a_directory_that_is_closed_hides_no_name() {
         // Root looks everywhere.
         if world.who() == Who::Plain {
             let closed = confine(world, &world.setup(), "echo x > made; chmod 000 .github");
-            // Looked into at the end all the same: it is opened for that.
-            let done = Done::of(&mut with_listeners(world, 8, &closed));
-            done.assert_status(0);
-            assert_eq!(done.stderr, "");
-            open(".github");
+            // Looked into at the end all the same: it is opened for that. On a busy machine somebody may have
+            // looked before the end.
+            let ended_well = (0..20).any(|_| {
+                let done = Done::of(&mut with_listeners(world, 8, &closed));
+                open(".github");
+                assert!(
+                    done.status == 0 || done.stderr.contains("NameNotHeld"),
+                    "{}",
+                    done.stderr
+                );
+                done.status == 0 && done.stderr.is_empty()
+            });
+            assert!(ended_well);
             let script = "echo x > made; chmod 000 .github; sleep 60";
             let closed = confine(world, &world.setup(), script);
             let done = Done::of(&mut with_listeners(world, 0, &closed));

@@ -18,6 +18,7 @@ mod guard;
 mod handover;
 mod held;
 mod helper;
+mod holders;
 mod init;
 mod leaving;
 mod links;

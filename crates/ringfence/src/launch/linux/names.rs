@@ -32,6 +32,7 @@ use rustix::fs::{FileType, Stat};
 use super::aside::{open_up, put_aside};
 use super::cover::{self, Session};
 use super::guard::{Guard, Makes};
+use super::holders;
 use super::planted::linkless;
 use super::watch::{Listener, Mood, Watch, worked};
 use super::ways::{Look, Pass, Ways};
@@ -496,6 +497,9 @@ impl Names {
         for _ in 0..MOST_TRIES {
             let covered = cover::mount(session, &name.path, name.access);
             if session.is_covered(&name.path) {
+                if holders::is_held(&session.root, &name.path) {
+                    return self.no_longer(name);
+                }
                 return Holds::Yes;
             }
             if covered == Err(Errno::NOENT) && rustix::fs::lstat(&name.path).is_err() {
