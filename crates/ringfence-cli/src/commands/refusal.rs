@@ -10,8 +10,8 @@ use ringfence_core::plan::{Feature, Step};
 use super::with_causes;
 use crate::exit::Exit;
 use crate::output::{complain, tell};
+use crate::print::grant::shell_word;
 use crate::print::plan::{and_more, gaps_by_reason};
-use crate::print::verdict::shell_word;
 
 /// Says it; the result is the status that tells a shell about it.
 pub(super) fn explain_refusal(error: &LaunchError) -> Exit {

@@ -6,6 +6,7 @@
 pub(crate) mod diagnostics;
 pub(crate) mod doctor;
 pub(crate) mod ending;
+pub(crate) mod grant;
 pub(crate) mod ir;
 pub(crate) mod judgement;
 pub(crate) mod plan;
