@@ -202,7 +202,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     if arguments.dry_run {
         return preview::answer(job, &policy).map(Ran::Nothing);
     }
-    say_what_matters(&policy);
+    say_what_matters(&policy, arguments.verbose);
     let search = scene.surroundings.search(&scene.place);
     let mut fallback = Fallback::new(job, &set, record.journal());
     let mut bare: Option<Box<Policy>> = None;
@@ -255,8 +255,9 @@ enum Stopped {
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
-fn say_what_matters(policy: &Policy) {
-    for note in policy.notes() {
+fn say_what_matters(policy: &Policy, verbose: u8) {
+    let notes = policy.notes().iter();
+    for note in notes.filter(|note| verbose > 0 || !note.is_minor()) {
         tell(&format!("ringfence: {note}\n"));
     }
     for entry in policy.ignored().iter().take(MOST_IGNORED) {
