@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use ringfence::changes::Before;
 use ringfence::git::Search;
 use ringfence::launch::{
-    Command, Filter, Given, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
-    Rescue, Running, Shown, Signals, StepName, Streams, Timeline,
+    Command, Filter, Given, LaunchError, Linger, Options, Relay, RelayError, Report, Rescue,
+    Running, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence_core::origin::Layer;
@@ -344,44 +344,14 @@ fn launch(
         }
         planned = ManuallyDrop::new(again);
     };
-    let told = ending::told(&report);
+    let told = ending::told(&report) + &ending::refused_hosts(&report.network.attempts);
     if !told.is_empty() {
         tell(&told);
     }
-    say_refused(&report);
     if options.verbose > 0 {
         tell(&ending::in_detail(&report));
     }
     Ok(report)
-}
-
-/// How many refused hosts are named after a run.
-const MOST_REFUSED: usize = 5;
-
-/// Names the hosts that were refused: a program often says only that something did not work.
-fn say_refused(report: &Report) {
-    let mut hosts: Vec<String> = Vec::new();
-    for attempt in &report.network.attempts {
-        let host = match attempt.port {
-            0 => attempt.host.clone(),
-            port => format!("{}:{port}", attempt.host),
-        };
-        if attempt.verdict == Outcome::Refused && !hosts.contains(&host) {
-            hosts.push(host);
-        }
-    }
-    let Some(shown) = hosts.chunks(MOST_REFUSED).next() else {
-        return;
-    };
-    let more = match hosts.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let text = format!(
-        "ringfence: refused on the network: {}{more} (`--allow-host` lets a host through)\n",
-        shown.join(", ")
-    );
-    tell(&visible(&text));
 }
 
 fn session(
