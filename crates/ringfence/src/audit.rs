@@ -159,6 +159,18 @@ impl Denial {
         }
     }
 
+    /// A file that somebody inside tried to write where nothing may be written.
+    #[doc(hidden)]
+    pub fn of_file(path: &Path) -> Self {
+        let target = printable_path(path);
+        Self {
+            what: Denied::File,
+            fix: format!("ringfence explain {target}"),
+            target,
+            count: 1,
+        }
+    }
+
     /// What the network gate refused; `None` for what it did not.
     #[doc(hidden)]
     pub fn at_gate(attempt: &Attempt) -> Option<Self> {
@@ -180,9 +192,10 @@ impl Denial {
     }
 }
 
-/// A kind of thing that a session can be denied by ringfence itself.
+/// A kind of thing that a session can be denied.
 ///
-/// What the kernel denies it tells the program, and not us.
+/// What the kernel denies it tells the program, and not us; of that there is only what the supervisor has
+/// seen on its way.
 ///
 /// # Examples
 ///
@@ -198,6 +211,8 @@ impl Denial {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Denied {
+    /// Making or writing a file where nothing may be written.
+    File,
     /// Reaching a host, or a port of this one.
     Host,
     /// Making a protected name that is not there.

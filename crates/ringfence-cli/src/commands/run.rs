@@ -15,6 +15,7 @@ use ringfence_core::origin::Layer;
 use ringfence_core::plan::{Gap, Plan, Tracking};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
+use ringfence_shell::command_line;
 
 #[cfg(target_os = "linux")]
 use super::ahead::Waiting;
@@ -30,8 +31,9 @@ use crate::flags::Flags;
 use crate::lent::Lent;
 use crate::load::{Purpose, Scene};
 use crate::output::{complain, tell, visible};
-use crate::print::ending;
+use crate::print::grant::Asker;
 use crate::print::plan::{and_more, gaps_by_reason};
+use crate::print::{ending, missing};
 use crate::record::Record;
 
 /// How much of what is ignored is said before every run.
@@ -216,7 +218,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             ..Given::default()
         };
         let mut outdated = given.is_presumed();
-        let unmade = match launch(wanted, &search, job, record, given) {
+        let unmade = match launch(wanted, &scene, &search, job, record, given) {
             Ok(report) => return Ok(Ran::Command(report)),
             Err(Stopped::Changed) => {
                 outdated = true;
@@ -277,6 +279,7 @@ const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent on
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(
     policy: &Policy,
+    scene: &Scene,
     search: &Search,
     job: &Job<'_>,
     record: &mut Record,
@@ -348,10 +351,38 @@ fn launch(
     if !told.is_empty() {
         tell(&told);
     }
+    say_what_was_missing(policy, scene, job, &report);
     if options.verbose > 0 {
         tell(&ending::in_detail(&report));
     }
     Ok(report)
+}
+
+/// Says to a command that failed what it was not given.
+fn say_what_was_missing(policy: &Policy, scene: &Scene, job: &Job<'_>, report: &Report) {
+    let verbose = job.flags.verbose > 0;
+    // Whoever sits in it sees what fails, and what the last command of a shell came to is no failure.
+    if job.terminal != Terminal::None && !verbose {
+        return;
+    }
+    let settings = scene.surroundings.user_settings();
+    let words: Option<Vec<&str>> = job.command.iter().map(|word| word.to_str()).collect();
+    let told = missing::Told {
+        policy,
+        asker: Asker {
+            place: &scene.place,
+            settings: settings.as_deref(),
+        },
+        // What is not UTF-8 says nothing here.
+        text: &command_line(words.unwrap_or_default()),
+        directory: &scene.surroundings.current,
+    };
+    if let Some(line) = missing::line(told, report) {
+        tell(&visible(&line));
+    }
+    if let Some(line) = missing::variables(policy, report).filter(|_| verbose) {
+        tell(&visible(&line));
+    }
 }
 
 fn session(
