@@ -175,13 +175,7 @@ fn for_its_reason(target: &str, attempt: &Attempt, fix: Option<&str>) -> String 
     } else {
         format!("{target}: ")
     };
-    let fix = match fix {
-        Some(fix) if fix.starts_with("--allow-host ") => {
-            format!(" (`{}` as well allows this)", printable(fix))
-        }
-        Some(fix) => format!(" (`{}` allows this)", printable(fix)),
-        None => String::new(),
-    };
+    let fix = fix.map_or_else(String::new, |fix| format!("; add `{}`", printable(fix)));
     format!("refused on the network: {target}{reason}{fix}")
 }
 
@@ -431,8 +425,8 @@ mod tests {
                     leads,
                     Some("--allow-host 10.0.0.7:5432"),
                 )],
-                "db.test:5432 leads to 10.0.0.7, which is not a public address (private) \
-                 (`--allow-host 10.0.0.7:5432` as well allows this)\n",
+                "db.test:5432 leads to 10.0.0.7, which is not a public address (private); \
+                 add `--allow-host 10.0.0.7:5432`\n",
             ),
             (
                 vec![attempt(
@@ -441,7 +435,7 @@ mod tests {
                     "not listed",
                     Some("--loopback-out 5432"),
                 )],
-                "localhost:5432: not listed (`--loopback-out 5432` allows this)\n",
+                "localhost:5432: not listed; add `--loopback-out 5432`\n",
             ),
             (
                 vec![attempt(

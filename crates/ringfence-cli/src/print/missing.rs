@@ -97,10 +97,14 @@ impl Told<'_> {
     fn of_words(self, report: &Report, list: &mut List) {
         let ir = Ir::from_bash(self.text);
         let moves = ir.has(Code::Cd);
+        // Where rules do not hold it may have seen what they hide.
+        let holds = report.gaps.is_empty();
         let mut commands = ir.commands.iter();
         if let Some(git) = commands.find(|command| command.name() == Some("git")) {
             let sent = git.words.iter().any(|word| word.text == "-C");
-            self.of_repository(moves || sent, list);
+            if holds {
+                self.of_repository(moves || sent, list);
+            }
         }
         let full = |path: &Path| {
             let known = path.is_absolute() || !moves;
@@ -108,7 +112,7 @@ impl Told<'_> {
         };
         for command in &ir.commands {
             let paths = words_of(command).filter_map(|word| self.path(word));
-            for path in paths.filter_map(|path| full(&path)) {
+            for path in paths.filter_map(|path| full(&path)).filter(|_| holds) {
                 self.of_read(&path, list);
             }
         }

@@ -78,6 +78,10 @@ fn a_failure_of_its_own_is_left_alone() {
     ] {
         assert_eq!(said(&world, command), "", "{command:?}");
     }
+    // The rule does not hold there, so that it is no reason.
+    let gaps = ["--engine", "landlock", "--on-gap", "report", "--"];
+    let read = ["sh", "-c", "cat ../.ssh/id_ed25519; exit 3"];
+    assert!(!said(&world, &[&gaps[..], &read].concat()).contains("not given"));
     for flags in [&["--preset", "track"][..], &["--net", "all"]] {
         let command = [flags, &["--", "bash", "-c", "echo > /dev/tcp/127.0.0.1/9"]].concat();
         assert_eq!(said(&world, &command), "", "{flags:?}");
