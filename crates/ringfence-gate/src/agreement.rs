@@ -6,6 +6,7 @@
 //! held back but a hello that is not whole. What follows is encrypted, and nobody's business here.
 
 use ringfence_core::host::Host;
+use ringfence_core::text::printable_bytes;
 
 use crate::Destination;
 use crate::answer::Answer;
@@ -71,8 +72,11 @@ impl<'d> Agreement<'d> {
         match read {
             Err(error) => Look::Refuse(error.to_string()),
             Ok((Hello::Named(name), length)) if names_host(&name, host) => Look::Part(length),
-            Ok((Hello::Named(_), _)) => {
-                refuse("the TLS server name is not the host that was asked for")
+            Ok((Hello::Named(name), _)) => {
+                let name = printable_bytes(&name);
+                refuse(&format!(
+                    "the TLS server name {name} is not the host that was asked for"
+                ))
             }
             Ok((Hello::Nameless, _)) if self.destination.port == 443 => {
                 refuse("the TLS hello has no server name")

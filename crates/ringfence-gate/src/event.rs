@@ -12,6 +12,7 @@ use ringfence_core::text::printable;
 use serde::Serialize;
 
 use crate::Destination;
+use crate::refusal::Refusal;
 
 /// How many attempts are kept; more are only counted.
 pub const MOST: usize = 1000;
@@ -102,6 +103,9 @@ pub struct Attempt {
     pub verdict: Outcome,
     /// The rule that decided, or the reason.
     pub rule: String,
+    /// The flag that would have let it through, if it was refused and one would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
     /// How often it was made, if it was refused.
     pub times: u64,
     /// Bytes that went out.
@@ -172,6 +176,7 @@ pub struct Entry {
 struct State {
     outcome: Outcome,
     rule: String,
+    fix: Option<String>,
     times: u64,
     took: Option<Duration>,
 }
@@ -206,12 +211,12 @@ impl Log {
 
     /// Somebody is refused who did not say the session's token, and may be of no session.
     pub fn stranger(&self, way: Way) {
-        let why = crate::refusal::Refusal::Stranger.line();
-        self.refused(way, "(a stranger)", 0, &why);
+        let why = Refusal::Stranger.line();
+        self.refused(way, "(a stranger)", 0, &why, None);
     }
 
     /// Somebody is refused at once; the same again is only counted.
-    pub fn refused(&self, way: Way, host: &str, port: u16, rule: &str) {
+    pub fn refused(&self, way: Way, host: &str, port: u16, rule: &str, fix: Option<String>) {
         const LONGEST: usize = 256;
         let host: String = printable(host).chars().take(LONGEST).collect();
         {
@@ -228,7 +233,7 @@ impl Log {
             }
         }
         let entry = self.entry(way, host, port);
-        self.keep(entry).ends(Outcome::Refused, rule);
+        self.keep(entry).over(Outcome::Refused, rule, fix);
     }
 
     fn entry(&self, way: Way, host: String, port: u16) -> Entry {
@@ -269,6 +274,7 @@ impl Entry {
             state: Mutex::new(State {
                 outcome: Outcome::Pending,
                 rule: String::new(),
+                fix: None,
                 times: 1,
                 took: None,
             }),
@@ -287,9 +293,19 @@ impl Entry {
 
     /// It is over with this.
     pub fn ends(&self, outcome: Outcome, rule: &str) {
+        self.over(outcome, rule, None);
+    }
+
+    /// It is over with a refusal.
+    pub fn refuses(&self, outcome: Outcome, refusal: &Refusal) {
+        self.over(outcome, &refusal.line(), refusal.fix());
+    }
+
+    fn over(&self, outcome: Outcome, rule: &str, fix: Option<String>) {
         {
             let mut state = locked(&self.state);
             state.outcome = outcome;
+            state.fix = fix;
             rule.clone_into(&mut state.rule);
             state.took = Some(self.began.elapsed());
         }
@@ -315,6 +331,7 @@ impl Entry {
             port: self.port,
             verdict: state.outcome,
             rule: state.rule.clone(),
+            fix: state.fix.clone(),
             times: state.times,
             sent: self.sent.load(Ordering::Relaxed),
             received: self.received.load(Ordering::Relaxed),
@@ -331,9 +348,9 @@ mod tests {
     fn the_same_refusal_is_counted_and_not_repeated() {
         let log = Log::default();
         for _ in 0..3 {
-            log.refused(Way::Name, "denied.test", 0, "not listed");
+            log.refused(Way::Name, "denied.test", 0, "not listed", None);
         }
-        log.refused(Way::Connect, "denied.test\x1b[2J", 0, "not a host");
+        log.refused(Way::Connect, "denied.test\x1b[2J", 0, "not a host", None);
         let attempts = log.attempts();
         assert_eq!(attempts.len(), 2);
         assert_eq!(
@@ -349,7 +366,7 @@ mod tests {
     fn a_log_does_not_grow_without_bound() {
         let log = Log::default();
         for port in 0..2000 {
-            log.refused(Way::Connect, "denied.test", port, "not listed");
+            log.refused(Way::Connect, "denied.test", port, "not listed", None);
         }
         assert_eq!((log.attempts().len(), log.dropped()), (MOST, 1000));
     }

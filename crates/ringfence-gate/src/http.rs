@@ -88,7 +88,7 @@ pub(crate) fn serve(
                 Ok(destination) => Ok(Next::Tunnel(destination)),
                 Err(error) => {
                     let log = &shared.log;
-                    log.refused(Way::Connect, request.target, 0, &error.to_string());
+                    log.refused(Way::Connect, request.target, 0, &error.to_string(), None);
                     answer(client, method, &malformed(&error))
                 }
             };
@@ -284,9 +284,11 @@ fn refuse(
     match door {
         Door::Proxy => {
             let line = refusal.line();
-            shared.log.refused(Way::Http, "(unreadable)", 0, &line);
+            shared
+                .log
+                .refused(Way::Http, "(unreadable)", 0, &line, None);
         }
-        Door::Direct(_, entry) => entry.ends(Outcome::Refused, &refusal.line()),
+        Door::Direct(_, entry) => entry.refuses(Outcome::Refused, refusal),
     }
     answer(client, method, refusal)
 }
@@ -314,7 +316,7 @@ fn pass_on(
     let entry = begin(&shared.log, asked, door);
     let method = asked.request.method;
     let refused = |client: &mut Stream, outcome, refusal: &Refusal| {
-        entry.ends(outcome, &refusal.line());
+        entry.refuses(outcome, refusal);
         answer(client, method, refusal).map(|_| Passed::Over)
     };
     // Every request is judged, whatever was allowed before it.

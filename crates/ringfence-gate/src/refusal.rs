@@ -122,7 +122,27 @@ impl Refusal {
         }
     }
 
-    /// What would make it work, if the user can do anything.
+    /// The flag that lets it through with the next start, if one does.
+    pub fn fix(&self) -> Option<String> {
+        let Self::Policy {
+            destination: Destination { host, port },
+            reason,
+        } = self
+        else {
+            return None;
+        };
+        Some(match reason {
+            // Beside the name, which is allowed already.
+            Reason::Address { address, .. } => flag(&Host::Ip(*address), *port),
+            Reason::Denied | Reason::NotListed { .. } | Reason::TimedOut if is_localhost(host) => {
+                format!("--loopback-out {port}")
+            }
+            Reason::Denied | Reason::NotListed { .. } | Reason::TimedOut => flag(host, *port),
+        })
+    }
+
+    /// What would make it work, in words, if the client can have the user do anything: who was asked has
+    /// answered.
     pub fn remedy(&self) -> Option<String> {
         let Self::Policy {
             destination,
@@ -131,17 +151,14 @@ impl Refusal {
         else {
             return None;
         };
+        let fix = self.fix()?;
         match reason {
-            Reason::Address { address, .. } => {
-                let host = Host::Ip(*address);
-                Some(flag(&host, destination.port))
-            }
             Reason::Denied | Reason::TimedOut => None,
+            Reason::Address { .. } => Some(format!("{fix} as well")),
             Reason::NotListed { .. } if is_localhost(&destination.host) => Some(format!(
-                "--loopback-out {}, for a service of the host; the session's own loopback needs no proxy",
-                destination.port
+                "{fix}, for a service of the host; the session's own loopback needs no proxy"
             )),
-            Reason::NotListed { .. } => Some(flag(&destination.host, destination.port)),
+            Reason::NotListed { .. } => Some(fix),
         }
     }
 
@@ -237,6 +254,19 @@ mod tests {
             let remedy = policy(own).remedy().unwrap();
             assert!(remedy.starts_with("--loopback-out 3000"), "{remedy}");
         }
+    }
+
+    #[test]
+    fn a_name_that_leads_to_a_private_address_needs_that_allowed_too() {
+        let address = Refusal::Policy {
+            destination: Destination::parse(b"db.test:5432", None).unwrap(),
+            reason: Reason::Address {
+                address: "10.0.0.7".parse().unwrap(),
+                what: "private",
+            },
+        };
+        assert_eq!(address.fix().as_deref(), Some("--allow-host 10.0.0.7:5432"));
+        assert!(address.remedy().unwrap().ends_with(" as well"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::agreement::Agreement;
 use crate::dns::{self, Kind, Says};
 use crate::event::{Entry, Outcome, Way};
 use crate::http::{self, Door, Next, looks_like_request};
-use crate::refusal::{Failure, Refusal};
+use crate::refusal::{Failure, Refusal, flag};
 use crate::relay::{Ended, relay};
 use crate::serve::Shared;
 use crate::socks::{self, Chosen, Demanded, Read, Reply};
@@ -62,7 +62,9 @@ impl Shared {
         }
         if !self.dialer.judge.knows_name(host) {
             let rule = "the name is not on the list, so it was not looked up";
-            self.log.refused(Way::Name, &host.to_string(), 0, rule);
+            // Nobody knows the port yet.
+            let fix = Some(flag(host, 443));
+            self.log.refused(Way::Name, &host.to_string(), 0, rule, fix);
             return Says::NoSuchName;
         }
         match question.kind {
@@ -76,18 +78,18 @@ impl Shared {
 
     /// Notes that a connection was left to fail where there is no network.
     pub(crate) fn refuse_uncarried(&self, destination: &Destination) {
-        let line = if self.dialer.judge.may_allow(destination) {
-            "the session has too many destinations".to_owned()
+        let (line, fix) = if self.dialer.judge.may_allow(destination) {
+            ("the session has too many destinations".to_owned(), None)
         } else {
             let refusal = Refusal::Policy {
                 destination: destination.clone(),
                 reason: self.dialer.judge.not_listed(),
             };
-            refusal.line()
+            (refusal.line(), refusal.fix())
         };
         let host = destination.host.to_string();
         self.log
-            .refused(Way::Direct, &host, destination.port, &line);
+            .refused(Way::Direct, &host, destination.port, &line, fix);
     }
 
     pub(crate) fn serve_proxied(&self, mut client: Stream) -> io::Result<()> {
@@ -97,8 +99,13 @@ impl Shared {
             Some(&socks::VERSION) => self.serve_socks(client, deadline),
             // It has no password to be asked for, and is told the same.
             Some(&socks::OLD_VERSION) => {
-                self.log
-                    .refused(Way::Socks, "(version 4)", 0, "only version 5 is spoken");
+                self.log.refused(
+                    Way::Socks,
+                    "(version 4)",
+                    0,
+                    "only version 5 is spoken",
+                    None,
+                );
                 client.write_all(&socks::OLD_REFUSAL, ANSWER)?;
                 client.close_gently();
                 Ok(())
@@ -154,7 +161,7 @@ impl Shared {
                 Err(wrong) => {
                     let why = wrong.error.map(|error| error.to_string());
                     let why = why.unwrap_or_else(|| "only CONNECT is served".to_owned());
-                    self.log.refused(Way::Socks, "(unreadable)", 0, &why);
+                    self.log.refused(Way::Socks, "(unreadable)", 0, &why, None);
                     client.write_all(&wrong.reply.to_bytes(), ANSWER)?;
                     client.close_gently();
                     return Ok(());
@@ -309,7 +316,7 @@ fn refused(mut client: Stream, entry: &Entry, tongue: Tongue, refusal: &Refusal)
         Refusal::Unreachable { .. } => Outcome::Failed,
         _ => Outcome::Refused,
     };
-    entry.ends(outcome, &refusal.line());
+    entry.refuses(outcome, refusal);
     match tongue {
         Tongue::Http => client.write_all(&refusal.to_http("CONNECT"), ANSWER)?,
         Tongue::Socks => client.write_all(&socks_reply(refusal).to_bytes(), ANSWER)?,

@@ -20,7 +20,7 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 
 use crate::decision::Decision;
-use crate::launch::{Attempt, Cause, Outcome, Way};
+use crate::launch::{Attempt, Cause, Outcome};
 use crate::report::{Index, Name, Text, Time};
 
 /// The version of the format. Within a version fields are added and never changed.
@@ -131,7 +131,7 @@ pub struct Denial {
     pub target: String,
     /// How often it was asked for.
     pub count: u64,
-    /// What would grant it, as one line; for a unix socket, that nothing does.
+    /// What would grant it, as one line; or that nothing does, and why.
     pub fix: String,
 }
 
@@ -159,24 +159,30 @@ impl Denial {
         }
     }
 
+    /// A file that somebody inside tried to write where nothing may be written.
+    #[doc(hidden)]
+    pub fn of_file(path: &Path) -> Self {
+        let target = printable_path(path);
+        Self {
+            what: Denied::File,
+            fix: format!("ringfence explain {target}"),
+            target,
+            count: 1,
+        }
+    }
+
     /// What the network gate refused; `None` for what it did not.
     #[doc(hidden)]
     pub fn at_gate(attempt: &Attempt) -> Option<Self> {
         if attempt.verdict != Outcome::Refused {
             return None;
         }
-        let Attempt { host, port, .. } = attempt;
-        let (target, fix) = match (attempt.way, port) {
-            (Way::LoopbackIn, port) => (format!("{host}:{port}"), format!("--loopback-in {port}")),
-            (Way::LoopbackOut, port) => {
-                (format!("{host}:{port}"), format!("--loopback-out {port}"))
-            }
-            (_, 0) => (host.clone(), format!("--allow-host {host}")),
-            (_, port) => (
-                format!("{host}:{port}"),
-                format!("--allow-host {host}:{port}"),
-            ),
+        let target = match attempt.port {
+            0 => attempt.host.clone(),
+            port => format!("{}:{port}", attempt.host),
         };
+        let fix = attempt.fix.clone();
+        let fix = fix.unwrap_or_else(|| format!("nothing: {}", attempt.rule));
         Some(Self {
             what: Denied::Host,
             target,
@@ -186,9 +192,10 @@ impl Denial {
     }
 }
 
-/// A kind of thing that a session can be denied by ringfence itself.
+/// A kind of thing that a session can be denied.
 ///
-/// What the kernel denies it tells the program, and not us.
+/// What the kernel denies it tells the program, and not us; of that there is only what the supervisor has
+/// seen on its way.
 ///
 /// # Examples
 ///
@@ -204,6 +211,8 @@ impl Denial {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Denied {
+    /// Making or writing a file where nothing may be written.
+    File,
     /// Reaching a host, or a port of this one.
     Host,
     /// Making a protected name that is not there.
@@ -526,6 +535,29 @@ mod tests {
         ] {
             assert_eq!(Denial::of_name(Path::new(path)).fix, fix, "{path}");
         }
+    }
+
+    #[test]
+    fn the_fix_for_a_host_is_what_the_gate_knows() {
+        let attempt = |verdict, fix: Option<&str>| Attempt {
+            at: SystemTime::UNIX_EPOCH,
+            way: crate::launch::Way::Connect,
+            host: "db.test".to_owned(),
+            port: 5432,
+            verdict,
+            rule: "why".to_owned(),
+            fix: fix.map(str::to_owned),
+            times: 3,
+            sent: 0,
+            received: 0,
+            milliseconds: 0,
+        };
+        let fix = |fix| Denial::at_gate(&attempt(Outcome::Refused, fix)).map(|denial| denial.fix);
+        // Not the name, which is listed.
+        let address = "--allow-host 10.0.0.7:5432";
+        assert_eq!(fix(Some(address)).as_deref(), Some(address));
+        assert_eq!(fix(None).as_deref(), Some("nothing: why"));
+        assert_eq!(Denial::at_gate(&attempt(Outcome::Failed, None)), None);
     }
 
     #[test]

@@ -4,24 +4,21 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ringfence::place::Lookout;
-use ringfence_core::host::{Host, HostPattern, Ports, Target};
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::compile;
 use ringfence_core::policy::{Policy, Seen, name_of_absent};
-use ringfence_core::text::printable;
 use serde::Serialize;
 
 use super::host_facts;
+use super::question::{Meant, Reached, meant_by, parse_host};
 use crate::args::Explain;
 use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene};
 use crate::output::{answer, answer_json, complain};
+use crate::print::grant::Asker;
 use crate::print::plan::{self, Detail};
-use crate::print::verdict::{Answer, Asked, Asker};
-
-/// The port of a host that was asked about without one.
-const DEFAULT_PORT: u16 = 443;
+use crate::print::verdict::{Answer, Asked};
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -32,7 +29,7 @@ struct Record<'a> {
 }
 
 pub(super) fn run(arguments: &Explain) -> Result<Exit, Exit> {
-    let hosts: Vec<_> = arguments
+    let hosts: Vec<Reached> = arguments
         .host
         .iter()
         .map(|text| parse_host(text))
@@ -57,10 +54,10 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Exit> {
     };
     let mut answers = Vec::new();
     for path in &arguments.paths {
-        answers.push(about_path(&scene, &policy, asker, path)?);
+        answers.push(about_word(&scene, &policy, asker, path)?);
     }
-    for (pattern, host, port) in &hosts {
-        answers.push(Answer::about_host(&policy, asker, pattern, host, *port));
+    for host in &hosts {
+        answers.push(host.answer(&policy, asker));
     }
     for name in &arguments.env {
         answers.push(Answer::about_variable(&policy, asker, name));
@@ -99,11 +96,31 @@ pub(super) fn run(arguments: &Explain) -> Result<Exit, Exit> {
     Ok(answer(&out))
 }
 
+/// A word is a path if there is such a file, or if it can be nothing else.
+fn about_word(
+    scene: &Scene,
+    policy: &Policy,
+    asker: Asker<'_>,
+    given: &Path,
+) -> Result<Answer, Exit> {
+    let full = scene.surroundings.current.as_path().join(given);
+    let word = given.to_str();
+    let word = word.filter(|_| scene.lookout.look(&full) == Seen::Absent);
+    match word.and_then(|word| meant_by(word, &scene.place)) {
+        Some(Meant::Host(host)) => Ok(host.answer(policy, asker)),
+        Some(Meant::Variable(name)) => Ok(Answer::about_variable(policy, asker, name)),
+        Some(Meant::Socket(path)) => about_path(scene, policy, asker, &path, None),
+        Some(Meant::Perhaps(note)) => about_path(scene, policy, asker, given, Some(note)),
+        None => about_path(scene, policy, asker, given, None),
+    }
+}
+
 fn about_path(
     scene: &Scene,
     policy: &Policy,
     asker: Asker<'_>,
     given: &Path,
+    perhaps: Option<String>,
 ) -> Result<Answer, Exit> {
     let full = scene.surroundings.current.as_path().join(given);
     let look = |path: &Path| scene.lookout.look(path);
@@ -126,7 +143,7 @@ fn about_path(
             } else {
                 "it does not exist; this would hold if it did".to_owned()
             };
-            let notes = vec![note];
+            let notes = [note].into_iter().chain(perhaps).collect();
             // Lists leave out what is absent, so the policy is asked again as if it were there.
             let supposing = Lookout::new();
             supposing.suppose(&path);
@@ -144,25 +161,4 @@ fn about_path(
         asker,
         Asked { given, path, notes },
     ))
-}
-
-/// `host`, `host:port`, an address: one host and one port.
-fn parse_host(text: &str) -> Result<(HostPattern, Host, u16), Exit> {
-    let refuse = |why: &str| {
-        let shown = printable(text);
-        complain(&format!("`{shown}` is not one host: {why}"), None);
-        Exit::Usage
-    };
-    let pattern: HostPattern = text
-        .parse()
-        .map_err(|error: ringfence_core::host::PatternError| refuse(&error.to_string()))?;
-    let Target::Exact(host) = pattern.target().clone() else {
-        return Err(refuse("ask about a name, not about all names below one"));
-    };
-    let port = match pattern.ports() {
-        Ports::One(port) => port,
-        Ports::Web => DEFAULT_PORT,
-        Ports::Any => return Err(refuse("ask about one port")),
-    };
-    Ok((pattern, host, port))
 }

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene, said};
 use crate::output::{answer, answer_json, complain};
-use crate::print::verdict::shell_word;
+use crate::print::grant::shell_word;
 use crate::record::decided_alone;
 
 pub(super) fn run(command: &GrantsCommand) -> Result<Exit, Exit> {

@@ -17,6 +17,7 @@ mod linger;
 mod log;
 mod man;
 mod preview;
+mod question;
 mod refusal;
 mod run;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

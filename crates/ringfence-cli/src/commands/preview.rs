@@ -10,9 +10,9 @@ use super::host_facts;
 use super::run::Job;
 use crate::exit::Exit;
 use crate::output::{self, answer_json, complain};
+use crate::print::grant::shell_word;
 use crate::print::plan::{self, Detail};
 use crate::print::policy::ignored;
-use crate::print::verdict::shell_word;
 
 /// Says what would be done.
 pub(super) fn answer(job: &Job<'_>, policy: &Policy) -> Result<Exit, Exit> {

@@ -10,8 +10,8 @@ use ringfence_core::plan::{Feature, Step};
 use super::with_causes;
 use crate::exit::Exit;
 use crate::output::{complain, tell};
+use crate::print::grant::shell_word;
 use crate::print::plan::{and_more, gaps_by_reason};
-use crate::print::verdict::shell_word;
 
 /// Says it; the result is the status that tells a shell about it.
 pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
@@ -41,6 +41,10 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
             called = why_not(program, source);
             (!called.is_empty()).then_some(&*called)
         }
+        LaunchError::NotToBeRun { file, .. } => {
+            called = how_to_show(file, None);
+            Some(&*called)
+        }
         LaunchError::Stream { .. } => Some(
             "pass a pipe: `cat FILE | ringfence run ...`, or `ringfence run ... | cat >> FILE`",
         ),
@@ -50,7 +54,7 @@ pub(super) fn explain_refusal(error: &LaunchError) -> Exit {
     };
     complain(&text, hint);
     match error {
-        LaunchError::NotExecutable { .. } => Exit::NotExecutable,
+        LaunchError::NotExecutable { .. } | LaunchError::NotToBeRun { .. } => Exit::NotExecutable,
         LaunchError::Hidden { .. }
         | LaunchError::NoInterpreter { .. }
         | LaunchError::NotFound { .. } => Exit::NotFound,
@@ -87,7 +91,7 @@ pub(super) fn explain_gaps(planned: &Planned) -> String {
     short.join("; ")
 }
 
-/// What lets a hidden program be run.
+/// What lets a program be run that is hidden, or may only be read.
 fn how_to_show(file: &Path, link: Option<&Path>) -> String {
     let file = shell_word(file.as_os_str());
     match link {

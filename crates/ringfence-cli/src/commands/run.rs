@@ -7,14 +7,15 @@ use std::process::ExitCode;
 use ringfence::changes::Before;
 use ringfence::git::Search;
 use ringfence::launch::{
-    Command, Filter, Given, LaunchError, Linger, Options, Outcome, Relay, RelayError, Report,
-    Rescue, Running, Shown, Signals, StepName, Streams, Timeline,
+    Command, Filter, Given, LaunchError, Linger, Options, Relay, RelayError, Report, Rescue,
+    Running, Shown, Signals, StepName, Streams, Timeline,
 };
 use ringfence::planned::Planned;
 use ringfence_core::origin::Layer;
 use ringfence_core::plan::{Gap, Plan, Tracking};
 use ringfence_core::policy::Policy;
 use ringfence_core::settings::Kind;
+use ringfence_shell::command_line;
 
 #[cfg(target_os = "linux")]
 use super::ahead::Waiting;
@@ -30,8 +31,9 @@ use crate::flags::Flags;
 use crate::lent::Lent;
 use crate::load::{Purpose, Scene};
 use crate::output::{complain, tell, visible};
-use crate::print::ending;
+use crate::print::grant::Asker;
 use crate::print::plan::{and_more, gaps_by_reason};
+use crate::print::{ending, missing};
 use crate::record::Record;
 
 /// How much of what is ignored is said before every run.
@@ -202,7 +204,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
     if arguments.dry_run {
         return preview::answer(job, &policy).map(Ran::Nothing);
     }
-    say_what_matters(&policy);
+    say_what_matters(&policy, arguments.verbose);
     let search = scene.surroundings.search(&scene.place);
     let mut fallback = Fallback::new(job, &set, record.journal());
     let mut bare: Option<Box<Policy>> = None;
@@ -216,7 +218,7 @@ fn prepare(job: &Job<'_>, record: &mut Record) -> Result<Ran, Exit> {
             ..Given::default()
         };
         let mut outdated = given.is_presumed();
-        let unmade = match launch(wanted, &search, job, record, given) {
+        let unmade = match launch(wanted, &scene, &search, job, record, given) {
             Ok(report) => return Ok(Ran::Command(report)),
             Err(Stopped::Changed) => {
                 outdated = true;
@@ -255,8 +257,9 @@ enum Stopped {
 }
 
 /// What a user must know even without `-v`: what was asked for and is not done.
-fn say_what_matters(policy: &Policy) {
-    for note in policy.notes() {
+fn say_what_matters(policy: &Policy, verbose: u8) {
+    let notes = policy.notes().iter();
+    for note in notes.filter(|note| verbose > 0 || !note.is_minor()) {
         tell(&format!("ringfence: {note}\n"));
     }
     for entry in policy.ignored().iter().take(MOST_IGNORED) {
@@ -276,6 +279,7 @@ const TRACKED_BY_DESCENT: &str = "ringfence: processes are tracked by descent on
 /// Starts the command and waits for its end. The exit status is the command's own.
 fn launch(
     policy: &Policy,
+    scene: &Scene,
     search: &Search,
     job: &Job<'_>,
     record: &mut Record,
@@ -343,44 +347,42 @@ fn launch(
         }
         planned = ManuallyDrop::new(again);
     };
-    let told = ending::told(&report);
+    let told = ending::told(&report) + &ending::refused_hosts(&report.network.attempts);
     if !told.is_empty() {
         tell(&told);
     }
-    say_refused(&report);
+    say_what_was_missing(policy, scene, job, &report);
     if options.verbose > 0 {
         tell(&ending::in_detail(&report));
     }
     Ok(report)
 }
 
-/// How many refused hosts are named after a run.
-const MOST_REFUSED: usize = 5;
-
-/// Names the hosts that were refused: a program often says only that something did not work.
-fn say_refused(report: &Report) {
-    let mut hosts: Vec<String> = Vec::new();
-    for attempt in &report.network.attempts {
-        let host = match attempt.port {
-            0 => attempt.host.clone(),
-            port => format!("{}:{port}", attempt.host),
-        };
-        if attempt.verdict == Outcome::Refused && !hosts.contains(&host) {
-            hosts.push(host);
-        }
-    }
-    let Some(shown) = hosts.chunks(MOST_REFUSED).next() else {
+/// Says to a command that failed what it was not given.
+fn say_what_was_missing(policy: &Policy, scene: &Scene, job: &Job<'_>, report: &Report) {
+    let verbose = job.flags.verbose > 0;
+    // Whoever sits in it sees what fails, and what the last command of a shell came to is no failure.
+    if job.terminal != Terminal::None && !verbose {
         return;
+    }
+    let settings = scene.surroundings.user_settings();
+    let words: Option<Vec<&str>> = job.command.iter().map(|word| word.to_str()).collect();
+    let told = missing::Told {
+        policy,
+        asker: Asker {
+            place: &scene.place,
+            settings: settings.as_deref(),
+        },
+        // What is not UTF-8 says nothing here.
+        text: &command_line(words.unwrap_or_default()),
+        directory: &scene.surroundings.current,
     };
-    let more = match hosts.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let text = format!(
-        "ringfence: refused on the network: {}{more} (`--allow-host` lets a host through)\n",
-        shown.join(", ")
-    );
-    tell(&visible(&text));
+    if let Some(line) = missing::line(told, report) {
+        tell(&visible(&line));
+    }
+    if let Some(line) = missing::variables(policy, report).filter(|_| verbose) {
+        tell(&visible(&line));
+    }
 }
 
 fn session(

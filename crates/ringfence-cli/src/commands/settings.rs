@@ -57,6 +57,8 @@ struct Checked<'a> {
     files: Vec<FileRecord<'a>>,
     problems: Vec<diagnostics::Record<'a>>,
     ignored: &'a [ringfence_core::policy::Ignored],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -88,9 +90,9 @@ fn state(content: &Content) -> &'static str {
 fn check(arguments: &Show) -> Result<Exit, Exit> {
     let scene = scene(arguments)?;
     let resolved = scene.resolve();
-    let (mistakes, ignored) = match &resolved {
-        Ok(policy) => (&[][..], policy.ignored()),
-        Err(mistakes) => (mistakes.as_slice(), &[][..]),
+    let (mistakes, ignored, notes) = match &resolved {
+        Ok(policy) => (&[][..], policy.ignored(), policy.notes()),
+        Err(mistakes) => (mistakes.as_slice(), &[][..], &[][..]),
     };
     let exit = if mistakes.is_empty() {
         Exit::Success
@@ -104,6 +106,7 @@ fn check(arguments: &Show) -> Result<Exit, Exit> {
             files: files(&scene),
             problems: problems.collect(),
             ignored,
+            notes: notes.iter().map(ToString::to_string).collect(),
         });
         return Ok(worse(exit, written));
     }
@@ -118,6 +121,9 @@ fn check(arguments: &Show) -> Result<Exit, Exit> {
             };
         }
         policy::ignored(&mut out, ignored);
+        for note in notes {
+            let _ = writeln!(out, "note: {note}");
+        }
     }
     Ok(worse(exit, answer(&out)))
 }

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use ringfence::changes::{Changes, FileChange, Listed, MOST_PROGRAMS};
-use ringfence::launch::{Cause, Report};
+use ringfence::launch::{Attempt, Cause, Report};
 use ringfence::{Denial, Denied, IndexFound, IndexState};
 use ringfence_core::text::{printable, printable_path};
 
 /// Paths of one kind that are named; the report has more of them.
 const MOST_NAMED: usize = 10;
+/// How many refused hosts are named.
+const MOST_REFUSED: usize = 5;
 
 /// What must be said even without `-v`: what is not as it was left, and what a program may only have
 /// called a read-only file system.
@@ -35,10 +37,15 @@ pub(crate) fn told(report: &Report) -> String {
         } else {
             format!("`{fix}` says why")
         };
-        let path = printable_path(path);
+        let shown = printable_path(path);
+        // Something else was to take its place.
+        let act = match path.symlink_metadata() {
+            Ok(_) => "replacing",
+            Err(_) => "making",
+        };
         line(
             &mut out,
-            &format!("{path} is protected, and making it was refused: {fix}"),
+            &format!("{shown} is protected, and {act} it was refused: {fix}"),
         );
     }
     more(&mut out, report.tried.len());
@@ -85,6 +92,97 @@ pub(crate) fn told(report: &Report) -> String {
         _ => {}
     }
     out
+}
+
+/// Hosts that were refused: a program often says only that something did not work.
+pub(crate) fn refused_hosts(attempts: &[Attempt]) -> String {
+    let mut out = String::new();
+    let mut known: Vec<String> = Vec::new();
+    // Those that are only not listed need no reason, and share a line.
+    let mut unlisted = Vec::new();
+    let mut without_port = None;
+    let mut others = 0;
+    for attempt in attempts {
+        let Some(denial) = Denial::at_gate(attempt) else {
+            continue;
+        };
+        let target = printable(&denial.target);
+        if known.contains(&target) {
+            continue;
+        }
+        known.push(target.clone());
+        match &attempt.fix {
+            Some(fix) if names(fix, &attempt.host) => {
+                if attempt.port == 0 {
+                    without_port.get_or_insert_with(|| target.clone());
+                }
+                unlisted.push((target, printable(fix)));
+            }
+            fix => {
+                others += 1;
+                if others <= MOST_REFUSED {
+                    line(&mut out, &for_its_reason(&target, attempt, fix.as_deref()));
+                }
+            }
+        }
+    }
+    more_refused(&mut out, others);
+    if unlisted.is_empty() {
+        return out;
+    }
+    let shown = unlisted.get(..MOST_REFUSED).unwrap_or(&unlisted);
+    let (hosts, mut flags): (Vec<&str>, Vec<&str>) = shown
+        .iter()
+        .map(|(host, flag)| (host.as_str(), flag.as_str()))
+        .unzip();
+    let mut seen = Vec::new();
+    flags.retain(|flag| {
+        let new = !seen.contains(flag);
+        seen.push(*flag);
+        new
+    });
+    let more = match unlisted.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let other_ports = without_port.map_or_else(String::new, |host| {
+        format!("; for a port other than 80 and 443 add it, as in `--allow-host {host}:22`")
+    });
+    let (hosts, flags) = (hosts.join(", "), flags.join(" "));
+    line(
+        &mut out,
+        &format!("refused on the network: {hosts}{more} (`{flags}` allows this{other_ports})"),
+    );
+    out
+}
+
+/// Whether a flag names the host that was asked for, so that there is nothing more to say.
+fn names(flag: &str, host: &str) -> bool {
+    let rest = flag.strip_prefix("--allow-host ");
+    let rest = rest.and_then(|rest| {
+        // As part of a flag an address of version 6 has brackets.
+        let bare = rest.strip_prefix('[').unwrap_or(rest);
+        bare.strip_prefix(host.trim_matches(['[', ']']))
+    });
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ']']))
+}
+
+/// A host that was refused although it is listed, or that no list can allow.
+fn for_its_reason(target: &str, attempt: &Attempt, fix: Option<&str>) -> String {
+    let reason = printable(&attempt.rule);
+    let target = if reason.starts_with(target) {
+        String::new()
+    } else {
+        format!("{target}: ")
+    };
+    let fix = fix.map_or_else(String::new, |fix| format!("; add `{}`", printable(fix)));
+    format!("refused on the network: {target}{reason}{fix}")
+}
+
+fn more_refused(out: &mut String, count: usize) {
+    if let Some(more) = count.checked_sub(MOST_REFUSED).filter(|more| *more > 0) {
+        line(out, &format!("refused on the network: {more} more"));
+    }
 }
 
 /// Sockets that a command missed: where it did not fail, it only looked whether they are there.
@@ -234,14 +332,20 @@ fn changed(out: &mut String, changes: &Changes) {
 }
 
 fn runs_later(change: &FileChange) -> String {
-    let digest = |digest: &Option<String>| {
-        let digest = digest.as_deref().unwrap_or("nothing");
+    let digest = |digest: &str| {
         let short = digest.get(..16).filter(|start| is_hexadecimal(start));
         printable(short.unwrap_or(digest))
     };
-    let (before, after) = (digest(&change.before), digest(&change.after));
     let path = printable(&change.path);
-    format!("{path} runs later and has changed: {before} is now {after}")
+    let how = match (&change.before, &change.after) {
+        (Some(before), Some(after)) => {
+            format!("{} is now {}", digest(before), digest(after))
+        }
+        (None, Some(after)) => format!("was not there, is now {}", digest(after)),
+        (Some(before), None) => format!("was {}, is gone", digest(before)),
+        (None, None) => "was not there, and is not".to_owned(),
+    };
+    format!("{path} runs later and has changed: {how}")
 }
 
 fn is_hexadecimal(text: &str) -> bool {
@@ -264,4 +368,113 @@ fn more(out: &mut String, count: usize) {
 fn line(out: &mut String, text: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "ringfence: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use ringfence::launch::{Outcome, Way};
+
+    use super::*;
+
+    fn attempt(host: &str, port: u16, rule: &str, fix: Option<&str>) -> Attempt {
+        Attempt {
+            at: SystemTime::UNIX_EPOCH,
+            way: Way::Connect,
+            host: host.to_owned(),
+            port,
+            verdict: Outcome::Refused,
+            rule: rule.to_owned(),
+            fix: fix.map(str::to_owned),
+            times: 1,
+            sent: 0,
+            received: 0,
+            milliseconds: 0,
+        }
+    }
+
+    #[test]
+    fn a_refused_host_is_told_with_the_flag_that_is_missing() {
+        let unlisted = |host, port, flag| attempt(host, port, "not listed", Some(flag));
+        let leads = "db.test:5432 leads to 10.0.0.7, which is not a public address (private)";
+        for (attempts, expected) in [
+            (
+                vec![unlisted("a.test", 443, "--allow-host a.test")],
+                "a.test:443 (`--allow-host a.test` allows this)\n",
+            ),
+            (
+                vec![
+                    unlisted("a.test", 443, "--allow-host a.test"),
+                    unlisted("a.test", 80, "--allow-host a.test"),
+                    unlisted("2001:db8::1", 22, "--allow-host [2001:db8::1]:22"),
+                ],
+                "a.test:443, a.test:80, 2001:db8::1:22 \
+                 (`--allow-host a.test --allow-host [2001:db8::1]:22` allows this)\n",
+            ),
+            (
+                vec![unlisted("a.test", 0, "--allow-host a.test")],
+                "a.test (`--allow-host a.test` allows this; for a port other than 80 and 443 add it, \
+                 as in `--allow-host a.test:22`)\n",
+            ),
+            // Allowing it again would change nothing.
+            (
+                vec![attempt(
+                    "db.test",
+                    5432,
+                    leads,
+                    Some("--allow-host 10.0.0.7:5432"),
+                )],
+                "db.test:5432 leads to 10.0.0.7, which is not a public address (private); \
+                 add `--allow-host 10.0.0.7:5432`\n",
+            ),
+            (
+                vec![attempt(
+                    "localhost",
+                    5432,
+                    "not listed",
+                    Some("--loopback-out 5432"),
+                )],
+                "localhost:5432: not listed; add `--loopback-out 5432`\n",
+            ),
+            (
+                vec![attempt(
+                    "a.test",
+                    443,
+                    "the TLS hello has no server name",
+                    None,
+                )],
+                "a.test:443: the TLS hello has no server name\n",
+            ),
+        ] {
+            let expected = format!("ringfence: refused on the network: {expected}");
+            assert_eq!(refused_hosts(&attempts), expected);
+        }
+        assert_eq!(refused_hosts(&[]), "");
+    }
+
+    #[test]
+    fn what_runs_later_is_told_with_what_it_was() {
+        let told = |before: Option<&str>, after: Option<&str>| {
+            runs_later(&FileChange {
+                path: "Makefile".to_owned(),
+                before: before.map(str::to_owned),
+                after: after.map(str::to_owned),
+            })
+        };
+        let start = "Makefile runs later and has changed: ";
+        let digest = "0123456789abcdef0123";
+        assert_eq!(
+            told(None, Some(digest)),
+            format!("{start}was not there, is now 0123456789abcdef")
+        );
+        assert_eq!(
+            told(Some(digest), None),
+            format!("{start}was 0123456789abcdef, is gone")
+        );
+        assert_eq!(
+            told(Some("a link"), Some(digest)),
+            format!("{start}a link is now 0123456789abcdef")
+        );
+    }
 }

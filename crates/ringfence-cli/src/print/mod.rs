@@ -6,8 +6,10 @@
 pub(crate) mod diagnostics;
 pub(crate) mod doctor;
 pub(crate) mod ending;
+pub(crate) mod grant;
 pub(crate) mod ir;
 pub(crate) mod judgement;
+pub(crate) mod missing;
 pub(crate) mod plan;
 pub(crate) mod policy;
 pub(crate) mod verdict;

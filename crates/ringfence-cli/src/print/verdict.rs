@@ -8,12 +8,12 @@ use ringfence_core::host::{Host, HostPattern};
 use ringfence_core::origin::{BuiltIn, Layer, Origin};
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::DEVICES;
-use ringfence_core::policy::{
-    Access, Content, EnvVerdict, Place, Policy, Reachable, SOCKET_VARIABLES,
-};
+use ringfence_core::policy::{Access, Content, EnvVerdict, Policy, Reachable, SOCKET_VARIABLES};
 use ringfence_core::settings::{NetworkMode, Tmp};
-use ringfence_core::text::{is_hidden, printable, printable_os};
+use ringfence_core::text::{printable, printable_os};
 use serde::Serialize;
+
+use super::grant::{Asker, Grant, grant_path, is_closed_to_us, is_socket, json, shell_word};
 
 /// What was asked and what holds.
 #[derive(Debug, Serialize)]
@@ -47,27 +47,6 @@ impl fmt::Display for Question {
             Self::Env { env } => f.write_str(env),
         }
     }
-}
-
-/// What would change a verdict.
-#[derive(Debug, Serialize)]
-struct Grant {
-    /// In words: `read`, `write`, `reach`, `pass`.
-    to: &'static str,
-    /// For one command.
-    flag: String,
-    /// For good: a line for the user's settings file, or the place of the rule to change.
-    setting: String,
-    /// The file that the line belongs into.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-}
-
-/// Who asks, and where their settings are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) settings: Option<&'a Path>,
 }
 
 /// What is known about a path before the policy is asked.
@@ -117,6 +96,18 @@ impl Answer {
         } else if is_socket(&path) {
             notes.push("a socket of the host, which cannot be connected to".to_owned());
         }
+        let mut grant = grant_path(policy, asker, &path);
+        if let Some(found) = &grant {
+            if is_closed_to_us(&path, found.to) {
+                notes.push(format!(
+                    "its own permissions do not let you {} it, with or without ringfence",
+                    found.to
+                ));
+                grant = None;
+            } else if found.needs_the_path() && path.as_path().symlink_metadata().is_err() {
+                notes.push("create it first: what is granted has to be there".to_owned());
+            }
+        }
         Self {
             question: Question::Path {
                 path: printable_os(given.as_os_str()),
@@ -126,7 +117,7 @@ impl Answer {
             origin: verdict.origin.clone(),
             rule: rule.map(|rule| rule.path.to_string()),
             notes,
-            grant: grant_path(policy, asker, &path),
+            grant,
         }
     }
 
@@ -175,6 +166,48 @@ impl Answer {
             origin: verdict.origin.clone(),
             rule: Some(rule),
             notes: Vec::new(),
+            grant,
+        }
+    }
+
+    /// Whether a port of the loopback leads to the host's service: for a program, `localhost` and its
+    /// addresses are the session's own.
+    pub(crate) fn about_loopback(policy: &Policy, asker: Asker<'_>, host: &str, port: u16) -> Self {
+        let network = policy.network();
+        let mut open = network.loopback_out().iter();
+        let open = open.find(|open| open.value == port);
+        let shared = network.mode() == NetworkMode::All;
+        let (verdict, origin) = match open {
+            Some(open) if !shared => ("allowed", &open.origin),
+            None if !shared => ("refused", network.mode_origin()),
+            _ => ("allowed", network.mode_origin()),
+        };
+        let mut notes = Vec::new();
+        let mut grant = None;
+        if verdict == "refused" {
+            notes.push(
+                "inside, this is the session's own loopback, where its own servers are".to_owned(),
+            );
+            let listed = format!("\"network\": {{ \"loopback_out\": [{port}] }}");
+            grant = Some(Grant {
+                to: "reach",
+                flag: format!("--loopback-out {port}"),
+                setting: listed,
+                file: asker.file(),
+            });
+        }
+        Self {
+            question: Question::Host {
+                host: printable(host),
+                port,
+            },
+            verdict: verdict.to_owned(),
+            origin: origin.clone(),
+            rule: Some(match open {
+                Some(_) if !shared => format!("port {port} of the host's loopback"),
+                _ => format!("network mode {}", network.mode()),
+            }),
+            notes,
             grant,
         }
     }
@@ -266,113 +299,6 @@ impl Answer {
     }
 }
 
-/// The next thing that is not allowed yet, and the line that would allow it.
-fn grant_path(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant> {
-    let verdict = policy.files().access(path);
-    let origin = verdict.origin;
-    if *origin == Origin::BuiltIn(BuiltIn::Program) || verdict.content() == Content::Processes {
-        // Nothing does.
-        return None;
-    }
-    if is_socket(path) {
-        return grant_socket(policy, asker, path);
-    }
-    let to = match verdict.access {
-        Access::None => "read",
-        Access::Read | Access::Execute => "write",
-        Access::Write => return None,
-    };
-    if *origin == Origin::BuiltIn(BuiltIn::Closed) {
-        // No setting makes it known what is in there.
-        return None;
-    }
-    let shown = shell_word(path.as_path().as_os_str());
-    let same_path = verdict.rule.is_some_and(|rule| rule.path == *path);
-    // A flag beats every file. A second line in the same file would contradict the first, and
-    // nothing in the user's file beats the project's.
-    let layer = origin.layer();
-    let change = layer == Layer::Project || (layer == Layer::User && same_path);
-    let in_tree = |path| Path::strip_prefix(path, &asker.place.project).ok();
-    let in_project = in_tree(path.as_path()).ok_or(());
-    let (flag, line) = match (origin, in_project) {
-        (Origin::BuiltIn(BuiltIn::Git), _) => {
-            let level = if to == "read" { "read" } else { "full" };
-            (
-                format!("--git {level}"),
-                Some(format!("\"git\": {}", json(level))),
-            )
-        }
-        (Origin::BuiltIn(BuiltIn::Protected), Ok(name)) => {
-            // A name that is not there cannot be made without the one above it.
-            let is_absent = |path: &AbsPath| path.as_path().symlink_metadata().is_err();
-            let rule = verdict.rule.filter(|rule| is_absent(&rule.path));
-            let whole = rule.and_then(|rule| in_tree(rule.path.as_path()));
-            let name = whole.unwrap_or(name);
-            let flag = format!("--allow-protected {}", shell_word(name.as_os_str()));
-            let name = name.to_str().map(json);
-            let line = name.map(|name| format!("\"protect\": {{ \"allow\": [{name}] }}"));
-            (flag, line)
-        }
-        (Origin::BuiltIn(BuiltIn::Secrets), _) => {
-            let line = setting_path(asker, path)
-                .map(|path| format!("\"secrets\": {{ \"show\": [{path}] }}"));
-            (format!("--read {shown}"), line)
-        }
-        _ => {
-            let key = if to == "read" {
-                "additional_read_only_paths"
-            } else {
-                "additional_read_write_paths"
-            };
-            let line = setting_path(asker, path)
-                .map(|path| format!("\"terminal\": {{ \"sandbox\": {{ \"{key}\": [{path}] }} }}"));
-            (format!("--{to} {shown}"), line)
-        }
-    };
-    let (setting, file) = match line {
-        _ if change => (format!("change {origin}"), None),
-        Some(line) => (line, asker.file()),
-        None => (
-            "not possible, a settings file cannot hold a name that is not UTF-8".to_owned(),
-            None,
-        ),
-    };
-    Some(Grant {
-        to,
-        flag,
-        setting,
-        file,
-    })
-}
-
-/// The line by which a socket may be connected to, which is all that can be done with one.
-fn grant_socket(policy: &Policy, asker: Asker<'_>, path: &AbsPath) -> Option<Grant> {
-    if policy.sockets().iter().any(|grant| grant.path == *path) {
-        return None;
-    }
-    let mut named = asker.place.sockets.iter();
-    let name = named.find(|(_, usual)| usual == path.as_path());
-    let (word, text) = match name {
-        Some((name, _)) => ((*name).to_owned(), *name),
-        None => (
-            shell_word(path.as_path().as_os_str()),
-            path.as_path().to_str()?,
-        ),
-    };
-    Some(Grant {
-        to: "connect",
-        flag: format!("--unix-socket {word}"),
-        setting: format!("\"unix_sockets\": [{}]", json(text)),
-        file: asker.file(),
-    })
-}
-
-fn is_socket(path: &AbsPath) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    let found = std::fs::metadata(path.as_path());
-    found.is_ok_and(|found| found.file_type().is_socket())
-}
-
 /// Whether a session's own `/dev` has it, or it is that directory.
 fn is_given_device(path: &AbsPath) -> bool {
     let name = path.as_path().strip_prefix("/dev").ok();
@@ -380,94 +306,4 @@ fn is_given_device(path: &AbsPath) -> bool {
     first.is_none_or(|first| {
         first.is_none_or(|first| DEVICES.iter().any(|device| first.as_os_str() == *device))
     })
-}
-
-/// A path as it would be written in a settings file.
-fn setting_path(asker: Asker<'_>, path: &AbsPath) -> Option<String> {
-    let home = asker.place.home.as_ref();
-    let below = home.and_then(|home| path.as_path().strip_prefix(home).ok());
-    let text = match below {
-        Some(below) if !below.as_os_str().is_empty() => format!("~/{}", below.to_str()?),
-        _ => path.as_path().to_str()?.to_owned(),
-    };
-    Some(json(&text))
-}
-
-impl Asker<'_> {
-    fn file(&self) -> Option<String> {
-        self.settings.map(|path| printable_os(path.as_os_str()))
-    }
-}
-
-/// A JSON string that is safe to show: what is hidden is written as JSON escapes.
-fn json(text: &str) -> String {
-    let mut out = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(character);
-            }
-            hidden if is_hidden(hidden) => {
-                let mut units = [0; 2];
-                for unit in hidden.encode_utf16(&mut units) {
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-            plain => out.push(plain),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// A word as a shell would have to be told it.
-pub(crate) fn shell_word(word: &OsStr) -> String {
-    let plain =
-        |character: char| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character);
-    match word.to_str() {
-        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
-        Some(text) if !text.contains('\'') && !text.chars().any(is_hidden) => format!("'{text}'"),
-        _ => {
-            let mut out = String::from("$'");
-            for byte in word.as_encoded_bytes() {
-                match byte {
-                    b'\'' | b'\\' => {
-                        out.push('\\');
-                        out.push(char::from(*byte));
-                    }
-                    b' '..=b'~' => out.push(char::from(*byte)),
-                    other => {
-                        let _ = write!(out, "\\x{other:02x}");
-                    }
-                }
-            }
-            out.push('\'');
-            out
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::ffi::OsStrExt;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        let word = |bytes: &[u8]| shell_word(OsStr::from_bytes(bytes));
-        assert_eq!(word(b"/a/b-c.d"), "/a/b-c.d");
-        assert_eq!(word(b"/a b"), "'/a b'");
-        assert_eq!(word(b""), "''");
-        assert_eq!(word(b"it's"), "$'it\\'s'");
-        assert_eq!(word(b"\xff\x1b\\"), "$'\\xff\\x1b\\\\'");
-    }
-
-    #[test]
-    fn json_strings_hide_nothing() {
-        assert_eq!(
-            json("a\"\\\u{1b}\u{e0041}"),
-            "\"a\\\"\\\\\\u001b\\udb40\\udc41\""
-        );
-    }
 }

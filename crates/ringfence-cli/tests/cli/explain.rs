@@ -213,6 +213,97 @@ fn a_question_is_needed() {
     assert_eq!(ran.code, Some(2));
 }
 
+/// No more than is needed: what git runs or obeys stays as it is at the level that commits need.
+#[test]
+fn the_level_that_is_offered_is_the_lowest_that_helps() {
+    let world = World::new();
+    world.write("home/project/.git/index", "");
+    world.write("home/project/.git/hooks/pre-commit", "");
+    for (path, level) in [(".git/index", "write"), (".git/hooks/pre-commit", "full")] {
+        let asked = |git: &str| world.run(&["explain", "--git", git, path]).out;
+        let told = asked("read");
+        assert!(
+            told.contains(&format!("to write once:   --git {level}\n")),
+            "{told}"
+        );
+        assert!(asked(level).contains("read, execute and write: "), "{path}");
+    }
+}
+
+/// Where a name means something else inside, allowing it would change nothing.
+#[test]
+fn the_loopback_is_the_sessions_own() {
+    let world = World::new();
+    for host in ["127.0.0.1:5432", "localhost:5432", "[::1]:5432"] {
+        let told = world.run(&["explain", "--host", host]).out;
+        assert!(told.contains("refused: "), "{told}");
+        assert!(
+            told.contains("to reach once:   --loopback-out 5432\n"),
+            "{told}"
+        );
+        let line = "\"network\": { \"loopback_out\": [5432] }";
+        assert!(told.contains(line), "{told}");
+        let told = world
+            .run(&["explain", "--loopback-out", "5432", "--host", host])
+            .out;
+        assert!(told.contains("allowed: flag --loopback-out"), "{told}");
+        let told = world.run(&["explain", "--net", "all", "--host", host]).out;
+        assert!(told.contains("allowed: flag --net"), "{told}");
+    }
+}
+
+/// Granting a path that is not there stops every start.
+#[test]
+fn what_is_not_there_has_to_be_made_before_it_is_granted() {
+    let world = World::new();
+    let first = "create it first";
+    assert!(world.run(&["explain", "../new"]).out.contains(first));
+    world.write("home/new", "");
+    assert!(!world.run(&["explain", "../new"]).out.contains(first));
+    // These name what may be made.
+    for path in [".vscode", ".git/x"] {
+        assert!(!world.run(&["explain", path]).out.contains(first), "{path}");
+    }
+}
+
+#[test]
+fn a_word_that_names_no_file_is_taken_for_what_it_is() {
+    let world = World::new();
+    let asked = |word: &str| {
+        let mut command = world.command();
+        command.args(["explain", word]).env("DATABASE_URL", "x");
+        world.ran(&command.output().unwrap()).out
+    };
+    for (word, begins) in [
+        ("http://example.org/foo", "example.org:80\n    refused: "),
+        ("example.org:22", "example.org:22\n    refused: "),
+        ("192.0.2.1", "192.0.2.1:443\n    refused: "),
+        ("localhost:5432", "localhost:5432\n    refused: "),
+        ("DATABASE_URL", "DATABASE_URL\n    removed: "),
+    ] {
+        assert!(asked(word).starts_with(begins), "{}", asked(word));
+    }
+    // These may be files to come.
+    for (word, note) in [
+        ("example.org", "--host example.org\n"),
+        ("API_TOKEN", "--env API_TOKEN\n"),
+        ("docker", "--unix-socket docker"),
+    ] {
+        let told = asked(word);
+        assert!(told.contains("it does not exist; "), "{told}");
+        assert!(told.contains(note), "{told}");
+    }
+    // A file of that name is what is meant.
+    for word in ["example.org:22", "DATABASE_URL", "docker"] {
+        world.write(format!("home/project/{word}"), "");
+        let told = asked(word);
+        assert_eq!(
+            told,
+            format!("{word}\n    read, execute and write: built-in project rule ([PROJECT])\n")
+        );
+    }
+}
+
 /// What no flag gives, and what is not the host's, is said; no line is offered that would not help.
 #[test]
 #[cfg(target_os = "linux")]

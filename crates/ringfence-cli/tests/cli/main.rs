@@ -46,6 +46,9 @@ mod nested;
 mod network;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod not_given;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod orphans;
 #[cfg(target_os = "linux")]
 #[cfg(test)]

@@ -140,6 +140,37 @@ fn it_is_said_why_a_program_cannot_be_run() {
     assert_eq!(world.run(&["run", "--", "sh", "./bare"]).out, "x\n");
 }
 
+/// A flag's rule takes the place of the one that let programs be run.
+#[test]
+fn it_is_said_that_a_program_may_only_be_read() {
+    let world = World::new();
+    let tool = script(&world.home().join("tools/tool"), "#!/bin/sh\nexit 7\n");
+    let tool = tool.to_str().unwrap();
+    let ran = world.run(&["run", "--read", "../tools", "--", tool]);
+    assert_eq!(ran.code, Some(126), "{}", ran.errors);
+    let said = "cannot be run: [HOME]/tools/tool may only be read (flag --read)";
+    assert!(ran.errors.contains(said), "{}", ran.errors);
+    let help = "  help: `--exec [HOME]/tools/tool` lets it be run\n";
+    assert!(ran.errors.ends_with(help), "{}", ran.errors);
+    let told = world.run(&["explain", "--read", "../tools", tool]).out;
+    assert!(
+        told.contains("to run once:   --exec [HOME]/tools/tool\n"),
+        "{told}"
+    );
+    let ran = world.run(&["run", "--read", "../tools", "--exec", tool, "--", tool]);
+    assert_eq!(ran.code, Some(7), "{}", ran.errors);
+    // The same of what runs it.
+    let ran = world.run(&[
+        "run", "--read", "/", "--write", ".", "--exec", tool, "--", "true",
+    ]);
+    assert_eq!(ran.code, Some(126), "{}", ran.errors);
+    assert!(
+        ran.errors.contains("true may only be read (flag --read)"),
+        "{}",
+        ran.errors
+    );
+}
+
 /// A limit of the caller's, and a place that is there: neither is taken for something else.
 #[test]
 fn what_stands_in_the_way_of_any_program_is_named() {

@@ -28,7 +28,7 @@ fn a_refused_host_is_told_to_the_program_the_user_and_the_report() {
     assert!(ran.out.contains("--allow-host denied.invalid\n"), "{ran:?}");
     assert_eq!(
         ran.errors,
-        "ringfence: refused on the network: denied.invalid:443 (`--allow-host` lets a host through)\n"
+        "ringfence: refused on the network: denied.invalid:443 (`--allow-host denied.invalid` allows this)\n"
     );
     let text = std::fs::read_to_string(report).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -38,6 +38,7 @@ fn a_refused_host_is_told_to_the_program_the_user_and_the_report() {
     assert_eq!(attempts[0]["port"], 443);
     assert_eq!(attempts[0]["way"], "connect");
     assert_eq!(attempts[0]["verdict"], "refused");
+    assert_eq!(attempts[0]["fix"], "--allow-host denied.invalid");
 }
 
 #[test]

@@ -375,6 +375,39 @@ fn a_plain_user_gets_the_same_answers() {
     );
 }
 
+/// Where the host itself refuses, no line of ours helps.
+#[test]
+fn what_the_host_keeps_from_a_user_is_said_to_be_kept_by_it() {
+    let world = World::public();
+    let program = world.root().join("ringfence");
+    let copied = std::process::Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_ringfence"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
+    let secret = world.home().join(".ssh/id_ed25519");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let asked = |plain: bool| {
+        let mut command = std::process::Command::new(&program);
+        command
+            .env_clear()
+            .env("HOME", world.home())
+            .current_dir(world.project())
+            .args(["explain", "../.ssh/id_ed25519"]);
+        if plain && rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        world.ran(&command.output().unwrap()).out
+    };
+    let told = asked(true);
+    let why = "its own permissions do not let you read it, with or without ringfence\n";
+    assert!(told.contains(why), "{told}");
+    assert!(!told.contains("once:"), "{told}");
+    if rustix::process::geteuid().is_root() {
+        assert!(asked(false).contains("to read once:"), "root may");
+    }
+}
+
 #[test]
 fn a_call_from_windows_is_the_call_that_was_typed_there() {
     let world = World::new();

@@ -346,7 +346,7 @@ fn what_runs_later_is_told() {
         ".vscode is protected, and making it was refused: `--allow-protected .vscode` allows it",
         "Makefile runs later and has changed",
         ".venv/bin/pip runs later and has changed",
-        "node_modules/.bin/x runs later and has changed: nothing is now a link to ../x",
+        "node_modules/.bin/x runs later and has changed: was not there, is now a link to ../x",
         "vendor/x/.git is a new repository, and git would obey hooks/pre-commit in it",
         "docs is a new repository",
         "vendor/x/.git/FETCH_HEAD is a new link, and git may write to ",

@@ -153,3 +153,29 @@ fn variables_are_a_layer_between_files_and_flags() {
     assert!(ask(&[]).contains("read, execute and write: environment variable RINGFENCE_RW"));
     assert!(ask(&["--hide", "../data"]).contains("hidden: flag --hide"));
 }
+
+/// It may be a name that another project protects: no mistake, and nobody is told at every start.
+#[test]
+fn a_slip_in_a_name_that_is_allowed_is_noted() {
+    let world = World::new();
+    world.user_settings("{ \"protect\": { \"allow\": [\".vscodee\", \".envrd\"] } }");
+    world.project_settings("{ \"protect\": { \"add\": [\".envrd\"] } }");
+    let note = "`protect.allow` has `.vscodee`, which is no protected name";
+    let checked = world.run(&["settings", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.out.contains(note), "{checked:?}");
+    assert!(
+        checked.out.ends_with("did you mean `.vscode`?\n"),
+        "{checked:?}"
+    );
+    let data = world.run(&["settings", "check", "--json"]).out;
+    let data: serde_json::Value = serde_json::from_str(&data).unwrap();
+    assert_eq!(data["notes"].as_array().unwrap().len(), 1, "{data}");
+    assert_eq!(world.run(&["run", "--", "true"]).errors, "");
+    assert!(
+        world
+            .run(&["run", "-v", "--", "true"])
+            .errors
+            .contains(note)
+    );
+}

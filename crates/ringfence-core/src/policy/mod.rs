@@ -109,6 +109,22 @@ pub enum Note {
     Homeless,
     /// `apply_to` leaves this kind out: nothing is restricted, only tracked.
     KindNotCovered(Kind),
+    /// `protect.allow` has a name that is not protected, and is but a slip away from one that is.
+    Slip {
+        /// As it was written, shown safely.
+        name: String,
+        /// What was probably meant.
+        meant: &'static str,
+        /// Where it was written.
+        origin: crate::origin::Origin,
+    },
+}
+
+impl Note {
+    /// Whether it matters only to whoever looks at the settings: everything that was asked for is done.
+    pub fn is_minor(&self) -> bool {
+        matches!(self, Self::Slip { .. })
+    }
 }
 
 impl std::fmt::Display for Note {
@@ -123,6 +139,14 @@ impl std::fmt::Display for Note {
             ),
             Self::Homeless => f.write_str(
                 "no home is known, neither by HOME nor by the user database: unless XDG_CONFIG_HOME says where they are, the user's settings are not read, and unless XDG_STATE_HOME does, there is no audit trail",
+            ),
+            Self::Slip {
+                name,
+                meant,
+                origin,
+            } => write!(
+                f,
+                "`protect.allow` has `{name}`, which is no protected name ({origin}); did you mean `{meant}`?"
             ),
             Self::KindNotCovered(kind) => write!(
                 f,

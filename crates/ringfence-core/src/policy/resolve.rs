@@ -157,6 +157,7 @@ fn build(settings: &Settings, place: &Place, eyes: &dyn Look) -> Result<Policy, 
         settled: Settled::default(),
         straight: None,
         unseen: Vec::new(),
+        notes: Vec::new(),
         complaints: Vec::new(),
     };
     // What a project that nobody trusts lifts is not lifted: see `resolve`.
@@ -169,6 +170,7 @@ fn build(settings: &Settings, place: &Place, eyes: &dyn Look) -> Result<Policy, 
     let sockets = builder.sockets();
     let files = builder.files(&preset, git.value, &sockets);
     builder.followed_sockets(&files, &sockets);
+    notes.append(&mut builder.notes);
     if preset.value != Preset::Track {
         let drives = builder.drives();
         let written = files
@@ -293,6 +295,8 @@ struct Builder<'a> {
     followed: Vec<links::Followed>,
     /// Sockets of which the same is true, as they were written and as they are.
     linked_sockets: Vec<(PathBuf, AbsPath)>,
+    /// What a user should know, and no mistake.
+    notes: Vec<Note>,
     /// Git directories that may be written, but get no links.
     linkless: Vec<AbsPath>,
     tmp: Tmp,

@@ -105,6 +105,18 @@ pub enum LaunchError {
         /// What the kernel answered.
         source: io::Error,
     },
+    /// The program is there, and the policy lets it, or what runs it, be read and not run.
+    #[error("{}: cannot be run: {} may only be read ({origin})", program.display(), file.display())]
+    NotToBeRun {
+        /// As it was asked for.
+        program: PathBuf,
+        /// The file, links followed: granted as a program, it can be run.
+        file: PathBuf,
+        /// Who says so.
+        origin: Box<ringfence_core::origin::Origin>,
+        /// What the kernel answered.
+        source: io::Error,
+    },
     /// Standard input, output or error would lead around the policy.
     #[error("{name} cannot be used: it is {danger}")]
     Stream {
@@ -272,7 +284,7 @@ impl LaunchError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Hidden { .. } | Self::NoInterpreter { .. } | Self::NotFound { .. } => 127,
-            Self::NotExecutable { .. } => 126,
+            Self::NotExecutable { .. } | Self::NotToBeRun { .. } => 126,
             _ => 125,
         }
     }

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use ringfence_core::origin::Origin;
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{LimitName, Step};
 use ringfence_core::policy::{Access, Content, Found, Policy, Seen};
@@ -41,6 +42,19 @@ impl LaunchError {
             Self::NotFound { program } => {
                 let reason = reason(policy, command, variables);
                 reason.unwrap_or(Self::NotFound { program })
+            }
+            Self::NotExecutable { program, source } => {
+                let refused = Errno::from_io_error(&source) == Some(Errno::ACCESS);
+                let read = refused.then(|| only_read(policy, command, variables));
+                match read.flatten() {
+                    Some((file, origin)) => Self::NotToBeRun {
+                        program,
+                        file,
+                        origin: Box::new(origin),
+                        source,
+                    },
+                    None => Self::NotExecutable { program, source },
+                }
             }
             Self::Act {
                 step,
@@ -89,6 +103,29 @@ fn reason(
     command: &Command,
     variables: &[(OsString, OsString)],
 ) -> Option<LaunchError> {
+    first(policy, command, variables, |outside, name, file| {
+        outside.missing(command.program.as_ref(), name, file)
+    })
+}
+
+/// What of the first file that could have been meant may be read and not run, and who says so.
+fn only_read(
+    policy: &Policy,
+    command: &Command,
+    variables: &[(OsString, OsString)],
+) -> Option<(PathBuf, Origin)> {
+    first(policy, command, variables, |outside, _, file| {
+        outside.only_read(file)
+    })
+}
+
+/// The first answer about a file that could have been meant.
+fn first<T>(
+    policy: &Policy,
+    command: &Command,
+    variables: &[(OsString, OsString)],
+    about: impl Fn(&Outside<'_>, &Path, AbsPath) -> Option<T>,
+) -> Option<T> {
     let environment = environment(policy, command, variables).ok()?;
     let candidates = programs(command, &environment).ok()?;
     let outside = Outside {
@@ -99,7 +136,7 @@ fn reason(
         let name = Path::new(OsStr::from_bytes(candidate.to_bytes()));
         let name = command.directory.join(name);
         let file = outside.program(&name)?;
-        outside.missing(command.program.as_ref(), &name, file)
+        about(&outside, &name, file)
     })
 }
 
@@ -123,6 +160,20 @@ impl Outside<'_> {
     fn is_seen(&self, path: &AbsPath) -> bool {
         let verdict = self.policy.files().access(path);
         verdict.access != Access::None && verdict.content() == Content::Host
+    }
+
+    /// A program, or what runs it, that may be read and not run.
+    fn only_read(&self, file: AbsPath) -> Option<(PathBuf, Origin)> {
+        let mut file = file;
+        for _ in 0..=MOST_SCRIPTS {
+            let verdict = self.policy.files().access(&file);
+            if verdict.access == Access::Read {
+                return Some((file.as_path().to_owned(), verdict.origin.clone()));
+            }
+            let interpreter = interpreter_of(file.as_path(), &OnDisk)?;
+            file = self.program(&interpreter)?;
+        }
+        None
     }
 
     /// What is missing of a program that is there: itself, or what runs it.

@@ -6,7 +6,7 @@ use super::{Builder, OnAbsent, Paths, Seen, lists};
 use crate::origin::{BuiltIn, Layer, Located, Origin};
 use crate::path::AbsPath;
 use crate::policy::lists::{SystemLists, Toolchain};
-use crate::policy::{Access, Found};
+use crate::policy::{Access, Found, Note};
 use crate::settings::{GitLevel, Kind, List, Os, Preset, ProjectName, Tmp};
 
 impl Builder<'_> {
@@ -176,12 +176,26 @@ impl Builder<'_> {
                 let message = format!("`{shown}` is not a protected name");
                 (message, format!("did you mean `{meant}`?"))
             } else {
+                self.note_slip(name, shown);
                 return true;
             };
             self.complain(name.origin.clone(), message, Some(help));
             false
         });
         allowed
+    }
+
+    /// In a file it may be a name that another project protects, so it is no mistake.
+    fn note_slip(&mut self, name: &Located<ProjectName>, shown: String) {
+        let own = self.entries(|keys| &keys.protect.add);
+        let is_own = own.iter().any(|own| own.value == name.value);
+        if let Some(meant) = slip(&shown).filter(|_| !is_own) {
+            self.notes.push(Note::Slip {
+                name: shown,
+                meant,
+                origin: name.origin.clone(),
+            });
+        }
     }
 
     /// Complains of flags that allow what is not there in a place that stays protected: nothing can be made

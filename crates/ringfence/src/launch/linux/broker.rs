@@ -39,6 +39,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::caller::process_of;
 use super::guard::{Guard, makes_a_name};
+use super::missed;
 use super::shares;
 use super::unix::{self, Reachable};
 use crate::audit::{Denial, Denied};
@@ -76,6 +77,8 @@ struct Shared {
     denied: Mutex<Vec<Denial>>,
     /// Those of them that nobody was told of yet.
     untold: Mutex<Vec<Denial>>,
+    /// Ports of its own loopback where the session found nobody.
+    deserted: Mutex<Vec<u16>>,
 }
 
 /// How many different things are remembered that a session did not get.
@@ -86,6 +89,8 @@ struct Connection {
     id: u64,
     socket: OwnedFd,
     target: Target,
+    /// The port, if it goes to a server of the session's own.
+    near: Option<u16>,
 }
 
 /// Where a connection goes.
@@ -116,6 +121,7 @@ impl Broker {
                 waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
                 untold: Mutex::default(),
+                deserted: Mutex::default(),
             }),
             guard: RefCell::new(None),
             unbounded: RefCell::new(None),
@@ -164,7 +170,12 @@ impl Broker {
     /// What the session did not get.
     pub(super) fn denials(&self) -> Vec<Denial> {
         let denied = self.shared.denied.lock();
-        denied.map_or_else(|_| Vec::new(), |denied| denied.clone())
+        let mut denials = denied.map_or_else(|_| Vec::new(), |denied| denied.clone());
+        // Asked at the end, when nobody waits for an answer.
+        if let Ok(ports) = self.shared.deserted.lock() {
+            denials.extend(ports.iter().filter_map(|port| missed::service(*port)));
+        }
+        denials
     }
 
     /// What the session did not get for the first time since this was last asked.
@@ -259,6 +270,7 @@ impl Shared {
             return Ok(None);
         }
         let target = self.target(thread, &socket, address_copy)?;
+        let near = self.near(&socket, &target);
         // Until here the number of the thread may have been somebody else's.
         if !self.listener.still_waits(call.id)? {
             return Err(Errno::PERM);
@@ -267,7 +279,23 @@ impl Shared {
             id: call.id,
             socket,
             target,
+            near,
         }))
+    }
+
+    /// The port of a connection to a server that only the session itself can have.
+    fn near(&self, socket: &OwnedFd, target: &Target) -> Option<u16> {
+        let (own, port) = match target {
+            Target::Inet(address) => (address.ip().is_loopback(), address.port()),
+            Target::Inet6(address) => {
+                let own = address.ip().to_canonical().is_loopback();
+                (own, address.port())
+            }
+            _ => return None,
+        };
+        let own = own && self.network == NetworkNamespace::Own;
+        let stream = || sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+        (own && stream()).then_some(port)
     }
 
     fn target(&self, thread: Pid, socket: &OwnedFd, address: &[u8]) -> Result<Target, Errno> {
@@ -305,6 +333,12 @@ impl Shared {
             _ => return target,
         };
         let stream = sockopt::socket_type(socket) == Ok(SocketType::STREAM);
+        if self.carrier.is_none()
+            && self.network == NetworkNamespace::Own
+            && let Some(denial) = missed::outside(to)
+        {
+            self.deny(denial);
+        }
         let Some(carrier) = self.carrier.as_ref().filter(|_| stream) else {
             return target;
         };
@@ -327,7 +361,7 @@ impl Shared {
                 NetworkNamespace::Shared => {
                     let shown = printable_bytes(&[b"@", abstract_name].concat());
                     let fix = "nothing: with all of the network, a name is the host's or the session's, and nobody can tell";
-                    self.deny(shown, fix.to_owned());
+                    self.deny(unix_socket(shown, fix.to_owned()));
                     Err(Errno::ACCESS)
                 }
             },
@@ -341,10 +375,10 @@ impl Shared {
                     .err()
                     .and_then(|_| unix::missed(&path, &unix::USUAL))
                 {
-                    self.deny(shown, format!("--unix-socket {name}"));
+                    self.deny(unix_socket(shown, format!("--unix-socket {name}")));
                 } else if let Err(Errno::ACCESS) = found {
                     let fix = format!("--unix-socket {shown}");
-                    self.deny(shown, fix);
+                    self.deny(unix_socket(shown, fix));
                 }
                 found.map(Target::UnixFile)
             }
@@ -352,19 +386,14 @@ impl Shared {
     }
 
     /// Remembers what the session did not get.
-    fn deny(&self, target: String, fix: String) {
+    fn deny(&self, denial: Denial) {
         let Ok(mut denied) = self.denied.lock() else {
             return;
         };
-        if let Some(known) = denied.iter_mut().find(|known| known.target == target) {
+        let same = |known: &&mut Denial| known.what == denial.what && known.target == denial.target;
+        if let Some(known) = denied.iter_mut().find(same) {
             known.count = known.count.saturating_add(1);
         } else if denied.len() < MOST_DENIED {
-            let denial = Denial {
-                what: Denied::UnixSocket,
-                fix,
-                target,
-                count: 1,
-            };
             if let Ok(mut untold) = self.untold.lock() {
                 untold.push(denial.clone());
             }
@@ -372,18 +401,31 @@ impl Shared {
         }
     }
 
+    /// Answers with what came of a connection.
+    fn finish(&self, connection: &Connection, made: Result<(), Errno>) {
+        if let Some(port) = connection.near
+            && missed::is_refused(&connection.socket, made)
+            && let Ok(mut deserted) = self.deserted.lock()
+            && deserted.len() < MOST_DENIED
+            && !deserted.contains(&port)
+        {
+            deserted.push(port);
+        }
+        self.answer(connection.id, made);
+    }
+
     /// Makes a connection and answers. One that may wait for its other end gets a thread, so that
     /// nobody else waits for it.
     fn make(self: &Arc<Self>, connection: Connection) {
         let flags = rustix::fs::fcntl_getfl(&connection.socket);
         if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
-            return self.answer(connection.id, connection.make());
+            return self.finish(&connection, connection.make());
         }
         // In a network of its own the other end is as near as that of a pipe.
         if self.network == NetworkNamespace::Own
             && let Some(result) = connection.make_soon()
         {
-            return self.answer(connection.id, result);
+            return self.finish(&connection, result);
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -393,7 +435,7 @@ impl Shared {
         let id = connection.id;
         let thread = std::thread::Builder::new().stack_size(64 << 10);
         let started = thread.spawn(move || {
-            shared.answer(connection.id, connection.make());
+            shared.finish(&connection, connection.make());
             shared.waiting.fetch_sub(1, Ordering::Relaxed);
         });
         if started.is_err() {
@@ -435,6 +477,15 @@ impl Connection {
                 connect(&self.socket, &SocketAddrUnix::new(path.as_c_str())?)
             }
         }
+    }
+}
+
+fn unix_socket(target: String, fix: String) -> Denial {
+    Denial {
+        what: Denied::UnixSocket,
+        target,
+        count: 1,
+        fix,
     }
 }
 

@@ -25,6 +25,7 @@ use super::caller::{
 };
 use super::names::{AtStart, Name};
 use super::through::LetThrough;
+use super::unwritable::Unwritable;
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -72,6 +73,7 @@ pub(super) struct Guard {
     /// The session's root.
     root: OwnedFd,
     tried: Vec<PathBuf>,
+    unwritable: Unwritable,
     let_through: LetThrough,
 }
 
@@ -115,6 +117,7 @@ impl Guard {
             shapes: shapes(),
             root,
             tried: Vec::new(),
+            unwritable: Unwritable::default(),
             let_through: LetThrough::default(),
         }
     }
@@ -131,6 +134,11 @@ impl Guard {
     /// Names that somebody inside tried to make.
     pub(super) fn tried(&self) -> &[PathBuf] {
         &self.tried
+    }
+
+    /// What somebody inside tried to write where nothing may be written.
+    pub(super) fn unwritable(&self) -> &Unwritable {
+        &self.unwritable
     }
 
     /// What was let through.
@@ -193,6 +201,12 @@ impl Guard {
             let path = socket_path(thread, argument(1), argument(2))?;
             return Ok(path.and_then(|path| self.judge(thread, AT_FDCWD, &path, shape.makes)));
         }
+        self.unwritable.opened_with(match syscall {
+            Syscall::Open => argument(1),
+            Syscall::Openat => argument(2),
+            Syscall::Creat => 1,
+            _ => 0,
+        });
         if syscall == Syscall::Openat2 {
             // Flags, mode, and how the path is resolved.
             let mut how = [0; 24];
@@ -206,6 +220,7 @@ impl Guard {
             if word(0) & O_CREAT == 0 {
                 return Ok(None);
             }
+            self.unwritable.opened_with(word(0));
             if word(16) & RESOLVE_IN_ROOT != 0 {
                 // There `/` and every link to it mean a directory of the caller's choice. Programs have
                 // another way, for kernels that know no such call.
@@ -292,6 +307,9 @@ impl Guard {
             let kind = files::identify(&found).map(|identity| identity.kind);
             if kind != Ok(files::Kind::Symlink) {
                 // It is there, so it is not made.
+                if let Ok(kind) = kind {
+                    self.unwritable.present(&found, kind);
+                }
                 return Ok(None);
             }
             let Ok(target) = readlinkat(&found, c"", Vec::new()) else {
@@ -308,7 +326,12 @@ impl Guard {
         let parent = parent_part(path.as_os_str().as_bytes());
         let parent = Path::new(OsStr::from_bytes(parent));
         let directory = match self.open(parent, OpenFlags::PATH | OpenFlags::DIRECTORY) {
-            Ok(_) if !self.is_suspect(last) => return Ok(None),
+            Ok(directory) if !self.is_suspect(last) => {
+                if makes == Makes::File {
+                    self.unwritable.absent(&directory, last);
+                }
+                return Ok(None);
+            }
             Ok(directory) => directory,
             // A process sees another `/proc` than we do: who knows where it leads from there, or
             // whether a link is the last thing on the way.
@@ -321,7 +344,11 @@ impl Guard {
         let Some(real) = path_of(&format!("/proc/self/fd/{}", directory.as_raw_fd())) else {
             return Ok(Some(path.to_owned()));
         };
-        Ok(self.protected(&real, last, makes, || folds_case(&directory)))
+        let protected = self.protected(&real, last, makes, || folds_case(&directory));
+        if protected.is_none() && makes == Makes::File {
+            self.unwritable.absent(&directory, last);
+        }
+        Ok(protected)
     }
 
     /// The protected name that something of this name in a directory would be, or stand above.
@@ -531,7 +558,7 @@ fn folds_case(directory: &OwnedFd) -> bool {
 mod tests {
     use ringfence_core::policy::Access;
 
-    use super::*;
+    use super::{Arc, AtStart, Guard, Makes, Name, Path, PathBuf, files, folded};
 
     #[test]
     fn only_where_cases_are_not_told_apart_another_spelling_is_the_name() {

@@ -322,6 +322,10 @@ impl Running {
             self.denials = broker.denials();
         }
         let tried = self.names_tried();
+        let files = self.with_names(|_, guard| Some(guard?.unwritable().after(0)));
+        let files = files.unwrap_or_default();
+        self.denials
+            .extend(files.iter().map(|file| Denial::of_file(file)));
         let outcome = self.with_names(|names, guard| names.finish(guard.as_deref()));
         let report = Report {
             engine: self.plan.engine(),

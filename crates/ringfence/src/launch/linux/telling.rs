@@ -32,6 +32,8 @@ pub(super) struct Told {
     denied: HashSet<(Denied, String)>,
     /// How many of the names that somebody tried to make.
     names: usize,
+    /// How many of the files that somebody tried to write where nothing may be written.
+    files: usize,
     turns: usize,
     pub(super) decisions: Option<Arc<Decisions>>,
 }
@@ -120,6 +122,9 @@ impl Running {
             let names = guard.tried().iter().skip(self.told.names);
             fresh.extend(names.map(|name| Denial::of_name(name)));
             self.told.names = guard.tried().len();
+            let files = guard.unwritable().after(self.told.files);
+            self.told.files += files.len();
+            fresh.extend(files.iter().map(|file| Denial::of_file(file)));
         }
         for attempt in self.gate.iter().flat_map(Gate::refused) {
             fresh.extend(Denial::at_gate(&attempt));
