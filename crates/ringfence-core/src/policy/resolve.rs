@@ -7,6 +7,7 @@
 mod git;
 mod grants;
 mod links;
+mod obeyed;
 mod own;
 mod paths;
 mod reach;

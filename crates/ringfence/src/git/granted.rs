@@ -53,11 +53,10 @@ pub(crate) fn at_top(tree: &AbsPath, search: &Search, lookout: &Lookout) -> Vec<
         found.push(finder.at(tree, Position::Granted).unwrap_or_else(unknown));
     }
     // Not what git asks for, which a session could have moved away for a while: see `lists::GIT_MARKS`.
-    let is_there = |mark: &str| {
-        let seen = lookout.look(tree.below(mark).as_path());
-        matches!(seen, Seen::At(_, Found::Directory))
-    };
-    if lists::GIT_MARKS.iter().all(|mark| is_there(mark)) {
+    // What each is does not matter, as in the project: see `scan::Looks`.
+    let is_there = |name: &str| lookout.look(tree.below(name).as_path()) != Seen::Absent;
+    let marked = lists::GIT_MARKS.iter().all(|mark| is_there(mark));
+    if marked || is_there("HEAD") && is_there("commondir") {
         found.push(finder.bare(tree.clone(), Position::Granted));
     }
     found

@@ -381,7 +381,7 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// What in the project a repository's configuration makes git run or obey.
+    /// What a repository's configuration makes git run or obey, wherever it is.
     fn obeyed(&self, git_dirs: &[GitDir], working_tree: &AbsPath) -> Vec<AbsPath> {
         let mut variables: Vec<(AbsPath, Variable)> = self
             .shared
@@ -424,12 +424,6 @@ impl<'a> Finder<'a> {
                 Some(Obeyed::Worktree) | None => {}
             }
         }
-        out.retain(|path| {
-            let project = &self.search.project;
-            let inside = project.covers(path) && path != project;
-            let hidden = git_dirs.iter().any(|known| known.path.covers(path));
-            inside && !hidden
-        });
         out.sort();
         out.dedup();
         out
