@@ -1,7 +1,7 @@
 //! 31, 35, 36, 42: what git obeys besides the usual files: a directory that is made a repository, and
 //! whatever a configuration names, wherever it lies.
 
-use ringfence_testkit::{Setup, World, binaries, case, for_each_user, op};
+use ringfence_testkit::{Setup, World, binaries, case, denied, for_each_user, op};
 
 use super::git_metadata::{host, inside, level};
 
@@ -265,5 +265,38 @@ fn what_a_configuration_names_in_a_given_directory_stays() {
             "ok",
         )];
         world.check_confined(&world.setup_with(keys), &hook);
+    });
+}
+
+/// What leads Mercurial, Sapling and Jujutsu to another repository, where there is one.
+#[test]
+fn pointers_of_other_version_control_stay() {
+    for_each_user(binaries!(), |world| {
+        let make = |script: &str| host(world, &world.project(""), script);
+        let files = "mkdir -p .hg .sl .jj; echo store > .hg/requires; echo store > .sl/requires; echo ../x > .jj/repo";
+        make(files);
+        let at = |name: &str| world.project(name);
+        let refused = [
+            denied(op!["write", at(".hg/requires")], "EROFS"),
+            denied(op!["create", at(".hg/sharedpath")], "EROFS"),
+            denied(op!["write", at(".sl/requires")], "EROFS"),
+            denied(op!["create", at(".sl/sharedpath")], "EROFS"),
+            denied(op!["write", at(".jj/repo")], "EROFS"),
+        ];
+        world.control(&refused);
+        make(&format!("rm .hg/sharedpath .sl/sharedpath; {files}"));
+        world.check_confined(&level(world, "write"), &refused);
+        make("rm -rf .jj; mkdir -p .jj/repo/store; echo ../../../.git > .jj/repo/store/git_target");
+        let target = [denied(
+            op!["write", at(".jj/repo/store/git_target")],
+            "EROFS",
+        )];
+        world.control(&target);
+        world.check_confined(&level(world, "write"), &target);
+        // Where there is none, one can be made, but for where it leads.
+        make("rm -rf .hg .sl .jj");
+        let init = "mkdir .hg .sl && echo store > .hg/requires && echo store > .sl/requires && mkdir -p .jj/repo/store \
+                    && echo x > .jj/repo/store/git_target && ! echo x 2>/dev/null > .hg/sharedpath";
+        inside(world, &level(world, "hidden"), init).assert_status(0);
     });
 }

@@ -10,6 +10,7 @@ mod links;
 mod obeyed;
 mod own;
 mod paths;
+mod pointers;
 mod reach;
 mod rules;
 mod secrets;
