@@ -268,6 +268,71 @@ fn what_a_configuration_names_in_a_given_directory_stays() {
     });
 }
 
+/// Programs, and directories of programs, that few configurations name.
+#[test]
+fn what_few_configurations_name_stays() {
+    for_each_user(binaries!(), |world| {
+        let setup = level(world, "hidden");
+        let template = "mkdir -p tpl/hooks; git config --global init.templateDir \"$PWD/tpl\"";
+        let plant = "cp evil tpl/hooks/post-commit";
+        let later = "git init -q ../tree/new; git -C ../tree/new commit -q --allow-empty -m x";
+        attack(world, &setup, template, plant, later);
+        let attributes = "git init -q .; git config core.attributesFile far/attributes
+            git config filter.x.clean \"touch CANARY; cat\"";
+        let plant = "mkdir far; echo '* filter=x' > far/attributes";
+        attack(
+            world,
+            &setup,
+            attributes,
+            plant,
+            "echo x > file; git add file",
+        );
+        let prepare = "git init -q .; mkdir tools; echo x > tools/program
+            git config lfs.customtransfer.x.path ./tools/program";
+        host(world, &world.project(""), prepare);
+        let program = [denied(
+            op!["write", world.project("tools/program")],
+            "EROFS",
+        )];
+        world.control(&program);
+        world.check_confined(&setup, &program);
+    });
+}
+
+/// Nobody knows what a configuration says that is too long to be read.
+#[test]
+fn a_configuration_that_cannot_be_read_is_refused() {
+    for_each_user(binaries!(), |world| {
+        let long = "head -c 1100000 /dev/zero | tr '\\0' '#'";
+        let hooks = "git config core.hooksPath own";
+        let plant = "mkdir own; cp evil own/post-commit";
+        let commit = "git commit --allow-empty -m x";
+        let many = "for i in $(seq 300); do echo > ../given/$i; git config --add include.path $PWD/../given/$i; done";
+        for prepare in [
+            format!("git init -q .; {hooks}; {long} >> .git/config"),
+            format!(
+                "git init -q .; git config include.path more; {long} > .git/more; echo >> .git/more
+                     printf '[core]\\nhooksPath=own\\n' >> .git/more"
+            ),
+            format!("git init -q .; {hooks}; {long} >> ~/.gitconfig"),
+            format!("git init -q .; {many}; {hooks}"),
+        ] {
+            for level_name in ["hidden", "write"] {
+                attack(world, &level(world, level_name), &prepare, plant, commit);
+                let done = inside(world, &level(world, level_name), "echo ran");
+                done.assert_status(125);
+                assert!(
+                    done.stderr.contains("too long to be read"),
+                    "{}",
+                    done.stderr
+                );
+            }
+            let done = inside(world, &level(world, "full"), "echo ran");
+            assert_eq!(done.text(), "ran", "{}", done.stderr);
+        }
+    });
+}
+
 /// What leads Mercurial, Sapling and Jujutsu to another repository, where there is one.
 #[test]
 fn pointers_of_other_version_control_stay() {

@@ -24,6 +24,8 @@ pub struct Repository {
     pub git_dirs: Vec<GitDir>,
     /// Files and directories that its configuration makes git run or obey, wherever they are.
     pub obeyed: Vec<AbsPath>,
+    /// Configurations that could not be read whole, so that nobody knows what they make git obey.
+    pub unread: Vec<AbsPath>,
 }
 
 impl Repository {

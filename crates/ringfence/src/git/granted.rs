@@ -49,6 +49,7 @@ pub(crate) fn at_top(tree: &AbsPath, search: &Search, lookout: &Lookout) -> Vec<
             position: Position::Granted,
             git_dirs: Vec::new(),
             obeyed: Vec::new(),
+            unread: Vec::new(),
         };
         found.push(finder.at(tree, Position::Granted).unwrap_or_else(unknown));
     }
@@ -66,13 +67,14 @@ impl Finder<'_> {
     /// A repository without a working tree.
     fn bare(&self, entry: AbsPath, position: Position) -> Repository {
         let git_dirs = Self::main(&entry);
-        let obeyed = self.obeyed(&git_dirs, &entry);
+        let (obeyed, unread) = self.obeyed(&git_dirs, &entry);
         Repository {
             entry,
             shape: Shape::Bare,
             position,
             git_dirs,
             obeyed,
+            unread,
         }
     }
 }

@@ -26,6 +26,17 @@ impl Builder<'_> {
             repository.position != Position::Granted || given.contains(&repository.working_tree())
         };
         let repositories = self.place.repositories.iter().filter(counts);
+        let mut unread: Vec<&AbsPath> = repositories.clone().flat_map(|it| &it.unread).collect();
+        unread.sort();
+        unread.dedup();
+        for path in unread {
+            let message = format!(
+                "{path} is too long to be read, or includes too many files, so nobody can say what git would run for it"
+            );
+            let help =
+                "make it shorter (1 MiB and 256 included files are the most), or use `--git full`";
+            self.complain(git(), message, Some(help.to_owned()));
+        }
         let mut paths: Vec<&AbsPath> = repositories.flat_map(|it| &it.obeyed).collect();
         paths.sort();
         paths.dedup();
