@@ -229,6 +229,10 @@ fn no_knob_turns_at_level_write() {
             "rebase-merge/git-rebase-todo",
             "remotes/origin",
             "branches/origin",
+            "lazygit.yml",
+            "sl/config",
+            "branchless/config",
+            "glab-cli/config.yml",
             "sequencer/opts",
         ];
         let mut paths: Vec<PathBuf> = Vec::new();

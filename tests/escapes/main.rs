@@ -40,6 +40,8 @@ mod git_executes;
 #[cfg(test)]
 mod git_metadata;
 #[cfg(test)]
+mod git_obeys;
+#[cfg(test)]
 mod git_planted;
 #[cfg(test)]
 mod git_unlisted;

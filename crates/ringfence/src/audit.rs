@@ -140,7 +140,9 @@ impl Denial {
     #[doc(hidden)]
     pub fn of_name(path: &Path) -> Self {
         let target = printable_path(path);
-        let git = path.components().any(|part| part.as_os_str() == ".git");
+        // The second is what would make a repository of the directory itself.
+        let git =
+            path.components().any(|part| part.as_os_str() == ".git") || path.ends_with("HEAD");
         let listed = lists::PROTECTED.iter().map(|(name, _)| name);
         let listed = listed
             .filter(|name| path.ends_with(name))
@@ -530,6 +532,7 @@ mod tests {
                 "--allow-protected .cargo/config.toml",
             ),
             ("/p/.git", "--git full"),
+            ("/p/HEAD", "--git full"),
             ("/p/sub/.git/hooks/pre-commit", "--git full"),
             ("/p/own-name", "ringfence explain /p/own-name"),
         ] {

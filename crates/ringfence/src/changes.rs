@@ -463,7 +463,7 @@ fn knobs(entry: &AbsPath, shape: Shape) -> Vec<String> {
         .filter(|variable| {
             matches!(
                 config::obeyed(&variable.key),
-                Some(Obeyed::Hooks | Obeyed::Include | Obeyed::Program)
+                Some(Obeyed::Path | Obeyed::Include | Obeyed::Program)
             )
         })
         .map(|variable| variable.key)

@@ -132,10 +132,10 @@ fn value(text: &str) -> (String, &str) {
 /// What a variable makes git do with a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Obeyed {
-    /// A directory whose programs git runs.
-    Hooks,
     /// Another file of the same kind as this one.
     Include,
+    /// A directory whose programs git runs, or a file that says when it runs some.
+    Path,
     /// A program, with arguments; a shell may run it.
     Program,
     /// Where the working tree is.
@@ -147,7 +147,10 @@ pub fn obeyed(key: &str) -> Option<Obeyed> {
     let (section, rest) = key.split_once('.')?;
     let name = rest.rsplit_once('.').map_or(rest, |(_, name)| name);
     Some(match (section, name) {
-        ("core", "hookspath") => Obeyed::Hooks,
+        // What a template has is copied into every new repository, hooks and configuration.
+        ("core", "attributesfile" | "excludesfile" | "hookspath")
+        | ("gitflow", "hooks")
+        | ("init", "templatedir") => Obeyed::Path,
         ("core", "worktree") => Obeyed::Worktree,
         ("include" | "includeif", "path") => Obeyed::Include,
         _ if PROGRAMS.iter().any(|(known, names)| {
@@ -180,6 +183,7 @@ pub const GENERATION: u64 = {
 /// Variables whose value git runs, by section; without names, all of a section.
 const PROGRAMS: &[(&str, Option<&[&str]>)] = &[
     ("alias", None),
+    ("annex", None),
     ("browser", None),
     (
         "core",
@@ -197,10 +201,14 @@ const PROGRAMS: &[(&str, Option<&[&str]>)] = &[
     ("diff", Some(&["command", "external", "textconv"])),
     ("difftool", Some(&["cmd", "path"])),
     ("filter", Some(&["clean", "process", "smudge"])),
+    ("gc", Some(&["recentobjectshook"])),
     ("gpg", Some(&["defaultkeycommand", "program"])),
     ("guitool", None),
     ("hook", Some(&["command"])),
+    ("imap", Some(&["tunnel"])),
+    ("instaweb", Some(&["browser", "httpd", "modulepath"])),
     ("interactive", None),
+    ("lfs", Some(&["clean", "path", "smudge"])),
     ("man", None),
     ("merge", Some(&["driver"])),
     ("mergetool", Some(&["cmd", "path"])),
@@ -208,7 +216,7 @@ const PROGRAMS: &[(&str, Option<&[&str]>)] = &[
     ("remote", Some(&["receivepack", "uploadpack", "vcs"])),
     (
         "sendemail",
-        Some(&["cccmd", "headercmd", "sendmailcmd", "tocmd"]),
+        Some(&["cccmd", "headercmd", "sendmailcmd", "smtpserver", "tocmd"]),
     ),
     ("sequence", Some(&["editor"])),
     ("submodule", Some(&["update"])),
@@ -263,7 +271,15 @@ mod tests {
     #[test]
     fn what_git_obeys_is_known() {
         for (key, expected) in [
-            ("core.hookspath", Some(Obeyed::Hooks)),
+            ("core.hookspath", Some(Obeyed::Path)),
+            ("core.attributesfile", Some(Obeyed::Path)),
+            ("init.templatedir", Some(Obeyed::Path)),
+            ("gitflow.path.hooks", Some(Obeyed::Path)),
+            ("gc.recentobjectshook", Some(Obeyed::Program)),
+            ("imap.tunnel", Some(Obeyed::Program)),
+            ("lfs.customtransfer.x.path", Some(Obeyed::Program)),
+            ("lfs.extension.x.clean", Some(Obeyed::Program)),
+            ("sendemail.work.smtpserver", Some(Obeyed::Program)),
             ("core.worktree", Some(Obeyed::Worktree)),
             ("include.path", Some(Obeyed::Include)),
             ("includeif.gitdir:~/x/.path", Some(Obeyed::Include)),

@@ -22,9 +22,10 @@ pub struct Repository {
     /// Git directories that belong to it and may be followed: where a pointer leads, what several
     /// working trees share. For a directory, the directory itself.
     pub git_dirs: Vec<GitDir>,
-    /// Files and directories in the project that its configuration makes git run or obey; in the
-    /// directory that was given, if it lies in one.
+    /// Files and directories that its configuration makes git run or obey, wherever they are.
     pub obeyed: Vec<AbsPath>,
+    /// Configurations that could not be read whole, so that nobody knows what they make git obey.
+    pub unread: Vec<AbsPath>,
 }
 
 impl Repository {

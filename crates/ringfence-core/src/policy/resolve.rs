@@ -7,8 +7,10 @@
 mod git;
 mod grants;
 mod links;
+mod obeyed;
 mod own;
 mod paths;
+mod pointers;
 mod reach;
 mod rules;
 mod secrets;

@@ -136,6 +136,7 @@ fn no_list_says_a_thing_twice_or_in_an_odd_way() {
         lists::DOTFILES,
         lists::TOOLCHAINS,
         lists::TOOLCHAIN_CACHES,
+        lists::GIT_HOOKS,
         lists::GIT_KNOBS,
         lists::RUN_LATER,
         lists::RUN_LATER_IN,

@@ -179,6 +179,7 @@ impl World {
                 })
                 .collect(),
             obeyed: Vec::new(),
+            unread: Vec::new(),
         };
         let mut world = self;
         for git_dir in [

@@ -408,10 +408,16 @@ fn what_the_users_own_configuration_names_is_found() {
     search.configurations = vec![world.root.below("elsewhere/config").as_path().to_owned()];
     let found = find(&search, Reach::Own, &Lookout::new()).unwrap();
     let own = found.iter().find(|found| found.position == Position::Own);
-    let expected = ["included", "named", "team.conf"];
-    let project = world.root.below("p");
+    let expected = [
+        "home/.gitconfig",
+        "home/else",
+        "home/more",
+        "p/included",
+        "p/named",
+        "p/team.conf",
+    ];
     assert_eq!(
         own.unwrap().obeyed,
-        expected.map(|path| project.below(path))
+        expected.map(|path| world.root.below(path))
     );
 }

@@ -49,15 +49,15 @@ pub(crate) fn at_top(tree: &AbsPath, search: &Search, lookout: &Lookout) -> Vec<
             position: Position::Granted,
             git_dirs: Vec::new(),
             obeyed: Vec::new(),
+            unread: Vec::new(),
         };
         found.push(finder.at(tree, Position::Granted).unwrap_or_else(unknown));
     }
     // Not what git asks for, which a session could have moved away for a while: see `lists::GIT_MARKS`.
-    let is_there = |mark: &str| {
-        let seen = lookout.look(tree.below(mark).as_path());
-        matches!(seen, Seen::At(_, Found::Directory))
-    };
-    if lists::GIT_MARKS.iter().all(|mark| is_there(mark)) {
+    // What each is does not matter, as in the project: see `scan::Looks`.
+    let is_there = |name: &str| lookout.look(tree.below(name).as_path()) != Seen::Absent;
+    let marked = lists::GIT_MARKS.iter().all(|mark| is_there(mark));
+    if marked || is_there("HEAD") && is_there("commondir") {
         found.push(finder.bare(tree.clone(), Position::Granted));
     }
     found
@@ -67,13 +67,14 @@ impl Finder<'_> {
     /// A repository without a working tree.
     fn bare(&self, entry: AbsPath, position: Position) -> Repository {
         let git_dirs = Self::main(&entry);
-        let obeyed = self.obeyed(&git_dirs, &entry);
+        let (obeyed, unread) = self.obeyed(&git_dirs, &entry);
         Repository {
             entry,
             shape: Shape::Bare,
             position,
             git_dirs,
             obeyed,
+            unread,
         }
     }
 }

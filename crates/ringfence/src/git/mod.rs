@@ -37,8 +37,9 @@ pub(crate) use granted::at_top;
 pub use granted::granted;
 use inner::{is_git_directory, modules, worktrees};
 use quiet::Quiet;
+use reading::Config;
 use scan::{Place, What};
-use shared::shared_config;
+use shared::{Shared, shared_config};
 use walking::{Remembered, WORTH_A_THREAD, tree};
 pub use walking::{Walking, find, find_then, presume};
 
@@ -46,7 +47,7 @@ pub use walking::{Walking, find, find_then, presume};
 pub const VARIABLES: [&str; 2] = ["GIT_COMMON_DIR", "GIT_DIR"];
 
 /// Files that one configuration may include, all in all.
-const MOST_INCLUDES: usize = 32;
+const MOST_INCLUDES: usize = 256;
 
 /// Where to look.
 #[derive(Clone, Debug)]
@@ -134,13 +135,23 @@ pub(crate) fn entry_of(directory: &AbsPath, what: What) -> Option<(AbsPath, Shap
     })
 }
 
+/// What was read of the configurations of a repository.
+struct Read {
+    /// With the files that they are written in.
+    variables: Vec<(AbsPath, Variable)>,
+    /// How many more files may be included. Those that include each other are read once.
+    left: usize,
+    known: Vec<AbsPath>,
+    unread: Vec<AbsPath>,
+}
+
 /// Somebody who reads git's files.
 struct Finder<'a> {
     search: &'a Search,
     lookout: &'a Lookout,
     reach: Reach,
     /// What the user's own configuration makes git obey in every repository.
-    shared: Vec<Variable>,
+    shared: Shared,
     /// Where there are many repositories: whose configurations need not be read.
     quiet: OnceCell<Quiet>,
 }
@@ -161,6 +172,9 @@ impl<'a> Finder<'a> {
         let mut found = Vec::new();
         self.own_and_above(&mut found);
         self.named(&mut found);
+        if !found.iter().any(|found| found.position == Position::Own) {
+            found.extend(self.without_one());
+        }
         found
     }
 
@@ -170,6 +184,22 @@ impl<'a> Finder<'a> {
         let (places, _) = tree(self.search, remembered)?;
         self.all_within(&places, &mut found);
         Ok(found)
+    }
+
+    /// What the user's own configuration names counts although the project is no repository: one may be
+    /// cloned or made from there.
+    fn without_one(&self) -> Option<Repository> {
+        let project = &self.search.project;
+        let (obeyed, unread) = self.obeyed(&[], project);
+        let names_any = !(obeyed.is_empty() && unread.is_empty());
+        names_any.then(|| Repository {
+            entry: project.below(".git"),
+            shape: Shape::Pointer,
+            position: Position::Beyond,
+            git_dirs: Vec::new(),
+            obeyed,
+            unread,
+        })
     }
 
     fn own_and_above(&self, found: &mut Vec<Repository>) {
@@ -206,13 +236,14 @@ impl<'a> Finder<'a> {
                 return None;
             }
         };
-        let obeyed = self.obeyed(&git_dirs, directory);
+        let (obeyed, unread) = self.obeyed(&git_dirs, directory);
         Some(Repository {
             entry,
             shape,
             position,
             git_dirs,
             obeyed,
+            unread,
         })
     }
 
@@ -230,13 +261,14 @@ impl<'a> Finder<'a> {
                 continue;
             }
             let git_dirs = Self::main(&entry);
-            let obeyed = self.obeyed(&git_dirs, &self.search.project);
+            let (obeyed, unread) = self.obeyed(&git_dirs, &self.search.project);
             found.push(Repository {
                 entry,
                 shape: Shape::Directory,
                 position: Position::Named,
                 git_dirs,
                 obeyed,
+                unread,
             });
         }
     }
@@ -294,13 +326,14 @@ impl<'a> Finder<'a> {
             let role = Role::Main;
             git_dirs.push(GitDir { path, role });
         }
-        let obeyed = self.obeyed(&git_dirs, directory);
+        let (obeyed, unread) = self.obeyed(&git_dirs, directory);
         Some(Repository {
             entry,
             shape,
             position: Position::Within,
             git_dirs,
             obeyed,
+            unread,
         })
     }
 
@@ -381,16 +414,23 @@ impl<'a> Finder<'a> {
         out
     }
 
-    /// What in the project a repository's configuration makes git run or obey.
-    fn obeyed(&self, git_dirs: &[GitDir], working_tree: &AbsPath) -> Vec<AbsPath> {
-        let mut variables: Vec<(AbsPath, Variable)> = self
-            .shared
-            .iter()
-            .map(|variable| (working_tree.clone(), variable.clone()))
-            .collect();
-        let mut left = MOST_INCLUDES;
-        let own_files = |variables: &[(AbsPath, Variable)]| {
-            let mut names = variables.iter().map(|(_, variable)| &variable.key);
+    /// What a repository's configuration makes git run or obey, wherever it is; and what of it could not be
+    /// read.
+    fn obeyed(&self, git_dirs: &[GitDir], working_tree: &AbsPath) -> (Vec<AbsPath>, Vec<AbsPath>) {
+        let shared = self.shared.variables.iter();
+        let shared_unread = self.shared.unread.iter();
+        let mut read = Read {
+            variables: shared
+                .map(|variable| (working_tree.clone(), variable.clone()))
+                .collect(),
+            left: MOST_INCLUDES,
+            known: Vec::new(),
+            unread: shared_unread
+                .filter_map(|path| AbsPath::lexical(path).ok())
+                .collect(),
+        };
+        let own_files = |read: &Read| {
+            let mut names = read.variables.iter().map(|(_, variable)| &variable.key);
             names.any(|key| config::is_about_more_files(key))
         };
         for directory in git_dirs {
@@ -401,17 +441,16 @@ impl<'a> Finder<'a> {
                 Role::Module | Role::Worktrees => continue,
             };
             for name in names {
-                self.read_config(&directory.path.below(name), &mut left, &mut variables);
+                self.read_config(&directory.path.below(name), &mut read);
             }
-            if directory.role == Role::Main && own_files(&variables) {
-                let own = directory.path.below("config.worktree");
-                self.read_config(&own, &mut left, &mut variables);
+            if directory.role == Role::Main && own_files(&read) {
+                self.read_config(&directory.path.below("config.worktree"), &mut read);
             }
         }
         let mut out = Vec::new();
-        for (file, variable) in &variables {
+        for (file, variable) in &read.variables {
             match config::obeyed(&variable.key) {
-                Some(Obeyed::Hooks) => out.extend(self.path(working_tree, &variable.value)),
+                Some(Obeyed::Path) => out.extend(self.path(working_tree, &variable.value)),
                 Some(Obeyed::Include) => {
                     let base = file.parent().unwrap_or_else(AbsPath::root);
                     out.extend(self.path(&base, &variable.value));
@@ -424,28 +463,21 @@ impl<'a> Finder<'a> {
                 Some(Obeyed::Worktree) | None => {}
             }
         }
-        out.retain(|path| {
-            let project = &self.search.project;
-            let inside = project.covers(path) && path != project;
-            let hidden = git_dirs.iter().any(|known| known.path.covers(path));
-            inside && !hidden
-        });
         out.sort();
         out.dedup();
-        out
+        (out, read.unread)
     }
 
-    fn read_config(&self, path: &AbsPath, left: &mut usize, out: &mut Vec<(AbsPath, Variable)>) {
-        let Some(rest) = left.checked_sub(1) else {
-            return;
-        };
-        *left = rest;
+    fn read_config(&self, path: &AbsPath, read: &mut Read) {
         let quiet = self.quiet.get();
-        if quiet.is_some_and(|quiet| quiet.knows(path)) {
+        if read.known.contains(path) || quiet.is_some_and(|quiet| quiet.knows(path)) {
             return;
         }
-        let Some((text, status)) = reading::config_and_status(path) else {
-            return;
+        read.known.push(path.clone());
+        let (text, status) = match Config::of(path) {
+            Config::Text(text, status) => (text, status),
+            Config::TooLong => return read.unread.push(path.clone()),
+            Config::None => return,
         };
         let variables = config::parse(&text);
         if let Some(quiet) = quiet {
@@ -459,9 +491,15 @@ impl<'a> Finder<'a> {
                 }
                 _ => None,
             };
-            out.push((path.clone(), variable));
-            if let Some(included) = included {
-                self.read_config(&included, left, out);
+            read.variables.push((path.clone(), variable));
+            if let Some(included) = included.filter(|path| !read.known.contains(path)) {
+                match read.left.checked_sub(1) {
+                    Some(left) => {
+                        read.left = left;
+                        self.read_config(&included, read);
+                    }
+                    None => read.unread.push(path.clone()),
+                }
             }
         }
     }

@@ -34,21 +34,43 @@ pub(crate) fn config(path: &AbsPath) -> Option<String> {
     read(path, LONGEST_CONFIG)
 }
 
-/// The same, and what the file was before it was read.
-pub(crate) fn config_and_status(path: &AbsPath) -> Option<(String, Stat)> {
-    text(open_to_read(path)?, LONGEST_CONFIG)
+/// What came of reading a configuration file.
+pub(crate) enum Config {
+    /// Its text, and what the file was before it was read.
+    Text(String, Stat),
+    /// It says something, and nobody knows what.
+    TooLong,
+    /// There is none that git would read.
+    None,
+}
+
+impl Config {
+    /// The same as [`config`], for whoever wants to know why there is no text.
+    pub(crate) fn of(path: &AbsPath) -> Self {
+        open_to_read(path).map_or(Self::None, Self::read)
+    }
+
+    /// That of one of the user's own files, which may be a link.
+    pub(crate) fn own(path: &Path) -> Self {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = rustix::fs::openat(CWD, path, flags, Mode::empty());
+        file.map_or(Self::None, Self::read)
+    }
+
+    fn read(file: OwnedFd) -> Self {
+        let size = rustix::fs::fstat(&file).ok().map(|status| status.st_size);
+        let size = size.and_then(|size| u64::try_from(size).ok());
+        match text(file, LONGEST_CONFIG) {
+            Some((text, status)) => Self::Text(text, status),
+            None if size.is_some_and(|size| size > LONGEST_CONFIG) => Self::TooLong,
+            None => Self::None,
+        }
+    }
 }
 
 /// The text of the file that holds most references of a git directory.
 pub(crate) fn packed_references(path: &AbsPath) -> Option<String> {
     read(path, LONGEST_REFERENCES)
-}
-
-/// The text of one of the user's own files, which may be a link.
-pub(crate) fn own_config(path: &Path) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
-    text(file, LONGEST_CONFIG).map(|(text, _)| text)
 }
 
 /// Whether there is a regular file of this name.
@@ -249,7 +271,20 @@ mod tests {
         ] {
             assert_eq!(pointer(&root.below(refused)), None, "{refused}");
         }
-        assert!(own_config(root.below("link").as_path()).is_some());
-        assert!(own_config(root.below("pipe").as_path()).is_none());
+        write("longest", &vec![b'#'; 1 << 20]);
+        write("too-long", &vec![b'#'; (1 << 20) + 1]);
+        let own = |name: &str| Config::own(root.below(name).as_path());
+        assert!(matches!(own("link"), Config::Text(..)));
+        assert!(matches!(own("pipe"), Config::None));
+        assert!(matches!(own("too-long"), Config::TooLong));
+        assert!(matches!(
+            Config::of(&root.below("longest")),
+            Config::Text(..)
+        ));
+        assert!(matches!(
+            Config::of(&root.below("too-long")),
+            Config::TooLong
+        ));
+        assert!(matches!(Config::of(&root.below("link")), Config::None));
     }
 }

@@ -235,11 +235,48 @@ pub const GIT_KNOBS: &[&str] = &[
     "modules",
     "objects/info/alternates",
     "objects/info/http-alternates",
+    // What other tools keep there, with commands in it: lazygit, Sapling, git-branchless, glab.
+    "lazygit.yml",
+    "sl",
+    "branchless",
+    "glab-cli",
     // Its list of steps may say `exec`.
     "rebase-merge",
     // The strategy that it names is a program, and with a slash in it one of the project's. Git
     // writes it only for picks of several commits that have options, of the line or of its settings.
     "sequencer/opts",
+];
+
+/// The programs that git looks for in a directory of hooks.
+pub const GIT_HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
 ];
 
 /// What git knows a repository by, beside its `HEAD`: directories that git itself never puts elsewhere.
@@ -250,6 +287,8 @@ pub const WORKTREE_KNOBS: &[&str] = &[
     "commondir",
     "config.worktree",
     "gitdir",
+    // Submodules that were cloned in that working tree.
+    "modules",
     "rebase-merge",
     "sequencer/opts",
 ];

@@ -14,8 +14,11 @@ use crate::settings::{GitLevel, ProjectName, ProjectTrust};
 
 impl Builder<'_> {
     pub(super) fn git_paths(&mut self, level: GitLevel) {
-        self.own_repository(&self.place.project.clone(), level);
         let repositories = &self.place.repositories;
+        let project = &self.place.project;
+        let mut bare = repositories.iter().filter(|it| it.shape == Shape::Bare);
+        let is_bare = bare.any(|repository| repository.entry == *project);
+        self.own_repository(project, level, is_bare);
         self.settled.expect(repositories.len());
         for repository in repositories {
             match repository.position {
@@ -29,7 +32,7 @@ impl Builder<'_> {
                     }
                 }
                 // Whether it is given at all is known when everything else is: see `given_trees`.
-                Position::Granted => continue,
+                Position::Granted => {}
                 // Everything in the project may be written anyway.
                 Position::Within => {
                     if level != GitLevel::Full {
@@ -37,15 +40,12 @@ impl Builder<'_> {
                     }
                 }
             }
-            if level != GitLevel::Full {
-                self.obeyed(repository);
-            }
         }
     }
 
     /// The name at the root of the project or of a directory that was given, whatever stands there and
     /// whoever has looked into it.
-    fn own_repository(&mut self, tree: &AbsPath, level: GitLevel) {
+    fn own_repository(&mut self, tree: &AbsPath, level: GitLevel, is_bare: bool) {
         let directory = tree.below(".git");
         let is_directory = matches!(
             (self.look)(directory.as_path()),
@@ -65,6 +65,27 @@ impl Builder<'_> {
             for knob in lists::GIT_KNOBS {
                 self.name(&directory, Path::new(knob), Access::Execute, git());
             }
+        }
+        if level != GitLevel::Full && !is_bare {
+            self.never_bare(tree);
+        }
+    }
+
+    /// Keeps a directory from becoming a repository without a `.git`, which git looks for where there is no
+    /// `.git`, or one that is no repository any more. It takes none without the name `HEAD`.
+    ///
+    /// A project may have a file or a directory of that name. Then it is what else a repository needs that
+    /// is not made; where nothing of it is missing, the directory counts as a repository already.
+    fn never_bare(&mut self, tree: &AbsPath) {
+        let is_absent = |name: &&str| (self.look)(tree.below(*name).as_path()) == Seen::Absent;
+        let missing: &[&str] = if is_absent(&"HEAD") {
+            &["HEAD"]
+        } else {
+            let mark = lists::GIT_MARKS.iter().rfind(|mark| is_absent(mark));
+            &mark.map_or(["commondir"; 2], |mark| ["commondir", mark])
+        };
+        for name in missing {
+            self.name(tree, Path::new(name), Access::Execute, git());
         }
     }
 
@@ -89,22 +110,20 @@ impl Builder<'_> {
         let given = given.filter(|rule| trusted || rule.origin.layer() != Layer::Project);
         let trees: Vec<AbsPath> = given.map(|rule| rule.path.clone()).collect();
         for tree in &trees {
-            // Also where nothing is: whoever makes one there has the user's git obey it.
-            if level != GitLevel::Full {
-                self.own_repository(tree, level);
-            }
             let here = repositories.iter().filter(|repository| {
                 repository.position == Position::Granted && repository.working_tree() == *tree
             });
+            // Also where nothing is: whoever makes one there has the user's git obey it.
+            if level != GitLevel::Full {
+                let is_bare = here.clone().any(|it| it.shape == Shape::Bare);
+                self.own_repository(tree, level, is_bare);
+            }
             for repository in here {
                 if repository.shape == Shape::Bare {
                     self.bare(repository, level);
                 } else {
                     self.protected_names(tree, allowed);
                     self.repository(repository, level);
-                }
-                if level != GitLevel::Full {
-                    self.obeyed(repository);
                 }
             }
         }
@@ -186,6 +205,10 @@ impl Builder<'_> {
                 }
             }
         }
+        let may_break = repository.shape == Shape::Directory && level == GitLevel::Write;
+        if may_break && repository.position == Position::Within {
+            self.never_bare(&repository.working_tree());
+        }
     }
 
     fn git_dir(&mut self, directory: &GitDir, level: GitLevel) {
@@ -232,24 +255,6 @@ impl Builder<'_> {
                 Seen::Unreadable(_) => true,
             }
         })
-    }
-
-    /// What the configuration of a repository names, as far as it lies in the project or the directory that
-    /// was given.
-    fn obeyed(&mut self, repository: &Repository) {
-        let tree = match repository.position {
-            Position::Granted => repository.working_tree(),
-            _ => self.place.project.clone(),
-        };
-        for path in &repository.obeyed {
-            let relative = path.as_path().strip_prefix(tree.as_path());
-            if let Ok(name) = relative.map(Path::to_owned)
-                && !name.as_os_str().is_empty()
-                && !name.starts_with(".git")
-            {
-                self.name(&tree, &name, Access::Execute, git());
-            }
-        }
     }
 }
 

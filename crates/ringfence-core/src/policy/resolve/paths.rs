@@ -235,6 +235,7 @@ impl Builder<'_> {
                 self.name(tree, Path::new(name), Access::Execute, origin);
             }
         }
+        self.pointers(tree, allowed);
         for name in self.entries(|keys| &keys.protect.add) {
             self.name(tree, &name.value.0, Access::Execute, name.origin);
         }

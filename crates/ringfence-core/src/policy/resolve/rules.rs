@@ -171,6 +171,7 @@ impl Builder<'_> {
             self.settled
                 .bound(of_project, |around| project.covers(&around.path));
             let given = self.given_trees(git, &allowed);
+            self.obeyed(git, &allowed, &given);
             self.idle_allowances(&allowed, &given);
             self.own();
             self.hidden_project();
