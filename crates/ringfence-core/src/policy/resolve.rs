@@ -4,6 +4,7 @@
 //! of additional things add up; a rule for the same path from a stronger layer replaces the
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
+mod elsewhere;
 mod git;
 mod grants;
 mod links;

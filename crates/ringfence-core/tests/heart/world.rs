@@ -65,7 +65,7 @@ impl World {
             "/home/u/.config/gh",
             "/home/u/.config/app",
             "/home/u/.cargo/bin",
-            "/home/u/.cache",
+            "/home/u/.cache/pip",
             "/home/u/p/src/deep/er",
             "/home/u/p/.git/hooks",
             "/home/u/p/.git/objects/info",

@@ -172,6 +172,7 @@ impl Builder<'_> {
                 .bound(of_project, |around| project.covers(&around.path));
             let given = self.given_trees(git, &allowed);
             self.idle_allowances(&allowed, &given);
+            self.obeyed_elsewhere();
             self.own();
             self.hidden_project();
         }
