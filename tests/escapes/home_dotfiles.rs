@@ -91,3 +91,41 @@ fn a_strict_session_plants_nothing_in_a_cache() {
         }
     });
 }
+
+/// Where a session may write the user's runtime directory, what her bus and service manager start stays
+/// as it is.
+#[test]
+fn no_service_is_planted_in_a_runtime_directory() {
+    const OBEYED: &[&str] = &[
+        "dbus-1/services/x.service",
+        "systemd/generator/x.service",
+        "systemd/transient/x.service",
+        "systemd/user/x.service",
+    ];
+    for_each_user(binaries!(), |world| {
+        let runtime = world.path("other/run");
+        fs::create_dir(&runtime).unwrap();
+        let settings = world.settings(r#""git": "full""#, &[&runtime]);
+        let setup = world.setup().settings(settings).runtime(&runtime);
+        for there in [false, true] {
+            for name in OBEYED.iter().filter(|_| there) {
+                let path = runtime.join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, "old").unwrap();
+            }
+            world.own();
+            let shown = runtime.display();
+            let write = OBEYED.iter().chain(&["other/x"]).map(|name| {
+                format!("mkdir -p $(dirname {shown}/{name}); echo evil > {shown}/{name}\n")
+            });
+            let write: String = write.collect();
+            let script = format!("exec 2> /dev/null\n{write}true");
+            world.run(&setup, ["sh", "-c", &script]).assert_status(0);
+            let now = |name: &str| fs::read_to_string(runtime.join(name)).ok();
+            for name in OBEYED {
+                assert_eq!(now(name).as_deref(), there.then_some("old"), "{name}");
+            }
+            assert_eq!(now("other/x").as_deref(), Some("evil\n"));
+        }
+    });
+}

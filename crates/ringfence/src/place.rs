@@ -365,6 +365,7 @@ impl Surroundings {
             sockets: self.sockets(),
             toolchains: toolchains.collect(),
             secrets: self.secrets(),
+            runtimes: crate::account::runtimes(self.variables.directory("XDG_RUNTIME_DIR")),
             repositories: Vec::new(),
         })
     }

@@ -8,7 +8,9 @@ mod names;
 mod secrets;
 
 pub use caches::{CACHE_KNOBS, TOOLCHAIN_CACHES};
-pub use names::{GIT_KNOBS, GIT_MARKS, PROTECTED, RUN_LATER, RUN_LATER_IN, WORKTREE_KNOBS};
+pub use names::{
+    GIT_KNOBS, GIT_MARKS, PROTECTED, RUN_LATER, RUN_LATER_IN, RUNTIME_KNOBS, WORKTREE_KNOBS,
+};
 pub use secrets::{Relocated, SECRET_VARIABLES, SECRETS};
 
 use super::files::{Access, Content};

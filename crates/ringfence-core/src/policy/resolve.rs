@@ -52,6 +52,9 @@ pub struct Place {
     pub toolchains: Vec<(&'static str, OsString)>,
     /// Paths that variables of [`lists::SECRET_VARIABLES`] name, absolute.
     pub secrets: Vec<(&'static str, PathBuf)>,
+    /// Runtime directories, absolute: where the service manager and the bus of the caller's look for what to
+    /// start.
+    pub runtimes: Vec<PathBuf>,
     /// Git repositories in and around the project, as far as somebody looked for them.
     pub repositories: Vec<Repository>,
 }

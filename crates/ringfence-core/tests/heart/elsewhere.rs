@@ -106,3 +106,47 @@ fn a_link_in_a_cache_cannot_be_held() {
         ["/home/u/.cargo/registry/index is kept as it is, but a link is in its way"]
     );
 }
+
+/// The user's bus and service manager run outside, and obey what lies there.
+#[test]
+fn what_services_obey_stays_as_it_is_where_the_runtime_directory_is_written() {
+    let world = World::linux()
+        .directory("/run/user/1000/systemd/user")
+        .directory("/data/d/run");
+    let policy = |keys: &str| {
+        let settings = Settings::new().with(Layer::User, world.keys(Layer::User, keys));
+        let mut place = world.place(Kind::Tool);
+        place.runtimes = vec!["/run/user/1000".into(), "/data/d/run".into()];
+        resolve(&settings, &place, &world).unwrap()
+    };
+    let given = |path: &str| {
+        format!(
+            r#"{{ "terminal": {{ "sandbox": {{ "additional_read_write_paths": ["{path}"] }} }} }}"#
+        )
+    };
+    let presets = [
+        r#"{ "preset": "terminal" }"#.to_owned(),
+        given("/run/user/1000"),
+        given("/run/user"),
+        r#"{ "agent": { "sandbox_permissions": { "write_paths": ["/run"] } } }"#.to_owned(),
+    ];
+    for keys in presets {
+        let policy = policy(&keys);
+        for name in [
+            "dbus-1/services/x.service",
+            "systemd/transient/x.service",
+            "systemd/user/x.service",
+        ] {
+            let at = format!("/run/user/1000/{name}");
+            assert_eq!(access(&policy, &at), Access::Execute, "{keys} {at}");
+        }
+        let other = access(&policy, "/run/user/1000/other");
+        assert_eq!(other, Access::Write, "{keys}");
+    }
+    let elsewhere = policy(&given("/data/d"));
+    let at = "/data/d/run/dbus-1/services/x.service";
+    assert_eq!(access(&elsewhere, at), Access::Execute);
+    // Nothing is shown by this that was hidden.
+    let hidden = access(&policy("{}"), "/run/user/1000/systemd/user");
+    assert_eq!(hidden, Access::None);
+}

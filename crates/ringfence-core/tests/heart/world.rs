@@ -291,6 +291,7 @@ impl World {
             sockets: vec![("ssh-agent", PathBuf::from("/run/agent.sock"))],
             toolchains: Vec::new(),
             secrets: Vec::new(),
+            runtimes: Vec::new(),
             repositories: self.repositories.clone(),
         }
     }

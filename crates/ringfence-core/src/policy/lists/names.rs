@@ -218,6 +218,10 @@ pub const RUN_LATER_IN: &[&str] = &[
     "node_modules/.bin",
 ];
 
+/// Names in a runtime directory whose files the user's bus and service manager obey, which run outside.
+/// Nothing but these writes there.
+pub const RUNTIME_KNOBS: &[&str] = &["dbus-1", "systemd"];
+
 /// Parts of a git directory that make git run something, or point it elsewhere. They stay as
 /// they are at level `write`.
 pub const GIT_KNOBS: &[&str] = &[

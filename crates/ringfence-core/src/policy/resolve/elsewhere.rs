@@ -1,6 +1,8 @@
 //! Names outside of every project that a program of the user's obeys later, where what is around
 //! them may be written.
 
+use std::path::Path;
+
 use super::{Builder, Seen, lists};
 use crate::origin::{BuiltIn, Origin};
 use crate::path::AbsPath;
@@ -11,9 +13,16 @@ impl Builder<'_> {
     pub(super) fn obeyed_elsewhere(&mut self) {
         for (cache, name) in lists::CACHE_KNOBS {
             if let Some(cache) = self.cache(cache) {
-                self.held(&cache, name, Access::Execute, |rule| {
+                self.held(&cache, name, |rule| {
                     rule.origin == Origin::BuiltIn(BuiltIn::Toolchains)
                 });
+            }
+        }
+        for runtime in self.place.runtimes.clone() {
+            if let Some(runtime) = self.directory(&runtime) {
+                for name in lists::RUNTIME_KNOBS {
+                    self.held(&runtime, name, |_| true);
+                }
             }
         }
     }
@@ -26,21 +35,19 @@ impl Builder<'_> {
             let mut known = self.place.toolchains.iter();
             known.find(|(name, _)| *name == cache)?.1.clone().into()
         };
-        match (self.look)(&path) {
-            Seen::At(cache, Found::Directory) => Some(cache),
+        self.directory(&path)
+    }
+
+    fn directory(&self, path: &Path) -> Option<AbsPath> {
+        match (self.look)(path) {
+            Seen::At(directory, Found::Directory) => Some(directory),
             Seen::At(..) | Seen::Absent | Seen::Unreadable(_) => None,
         }
     }
 
     /// Keeps a name in a directory as it is, also if it is not there, where somebody who counts lets it be
     /// written.
-    fn held(
-        &mut self,
-        directory: &AbsPath,
-        name: &str,
-        access: Access,
-        counts: impl Fn(&FileRule) -> bool,
-    ) {
+    fn held(&mut self, directory: &AbsPath, name: &str, counts: impl Fn(&FileRule) -> bool) {
         let path = directory.below(name);
         let is_written = |rule: &FileRule| {
             rule.access == Access::Write && rule.content == Content::Host && counts(rule)
@@ -59,6 +66,6 @@ impl Builder<'_> {
                 return self.complain(origin, message, Some(help.to_owned()));
             }
         };
-        self.rule_for(path, found, access, origin);
+        self.rule_for(path, found, Access::Execute, origin);
     }
 }
