@@ -323,7 +323,7 @@ fn without_any_home_a_session_says_what_is_not_read() {
 fn a_protected_name_below_a_link_is_protected_where_the_link_leads() {
     let world = World::new();
     world.write("home/project/real/x", "");
-    std::os::unix::fs::symlink("real", world.project().join(".github")).unwrap();
+    std::os::unix::fs::symlink("real", world.project().join(".forgejo")).unwrap();
 
     let ran = world.run(&["explain", "real/workflows", "real/x"]);
 
