@@ -11,7 +11,7 @@ pub use caches::{CACHE_KNOBS, TOOLCHAIN_CACHES};
 pub use names::{
     GIT_KNOBS, GIT_MARKS, PROTECTED, RUN_LATER, RUN_LATER_IN, RUNTIME_KNOBS, WORKTREE_KNOBS,
 };
-pub use secrets::{Relocated, SECRET_VARIABLES, SECRETS};
+pub use secrets::{RUNTIME_SECRETS, Relocated, SECRET_VARIABLES, SECRETS};
 
 use super::files::{Access, Content};
 use crate::settings::Os;

@@ -143,6 +143,9 @@ fn what_services_obey_stays_as_it_is_where_the_runtime_directory_is_written() {
         let other = access(&policy, "/run/user/1000/other");
         assert_eq!(other, Access::Write, "{keys}");
     }
+    let token = "/run/user/1000/containers/auth.json";
+    let shown = policy(r#"{ "preset": "terminal" }"#);
+    assert_eq!(access(&shown, token), Access::None);
     let elsewhere = policy(&given("/data/d"));
     let at = "/data/d/run/dbus-1/services/x.service";
     assert_eq!(access(&elsewhere, at), Access::Execute);
