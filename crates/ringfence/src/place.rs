@@ -497,6 +497,13 @@ impl Surroundings {
             || known.any(|known| Path::new(known).starts_with(directory.as_path()))
     }
 
+    /// The directories above a project whose settings hold in it as well: those that somebody could have
+    /// started in without naming them.
+    pub(crate) fn around(&self, project: &AbsPath) -> impl Iterator<Item = AbsPath> {
+        std::iter::successors(project.parent(), AbsPath::parent)
+            .take_while(|above| !self.is_too_wide(above))
+    }
+
     /// Whether a directory lies in a tree of the system, and neither with everybody's nor in a home
     /// that lies there itself, as those of services do.
     fn is_systems(&self, directory: &AbsPath) -> bool {

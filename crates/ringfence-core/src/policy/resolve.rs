@@ -110,6 +110,20 @@ pub fn resolve(
     place: &Place,
     look: &dyn Look,
 ) -> Result<Policy, Vec<Complaint>> {
+    let mut policy = with_project(settings, place, look)?;
+    // One by one: none may take back what another says.
+    for keys in settings.around() {
+        let wide = build(&settings.with_around(keys), place, look)?;
+        policy = policy.narrowed_around(wide);
+    }
+    Ok(policy)
+}
+
+fn with_project(
+    settings: &Settings,
+    place: &Place,
+    look: &dyn Look,
+) -> Result<Policy, Vec<Complaint>> {
     if !settings.has_project() || settings.trust() == ProjectTrust::Trusted {
         return build(settings, place, look);
     }
@@ -403,10 +417,14 @@ pub fn git_level(settings: &Settings, kind: Kind) -> GitLevel {
         let preset = preset(settings, kind, &mut Vec::new());
         git(settings, kind, preset.value).value
     };
-    if !settings.has_project() {
-        return level(settings);
-    }
-    level(settings).min(level(&settings.without_project()))
+    let around = settings.around().iter();
+    let around = around.map(|keys| level(&settings.with_around(keys)));
+    let own = if settings.has_project() {
+        level(settings).min(level(&settings.without_project()))
+    } else {
+        level(settings)
+    };
+    around.fold(own, GitLevel::min)
 }
 
 /// The paths that settings give for writing, so that whoever gathers facts can look at what they are. A
