@@ -42,6 +42,7 @@ fuzz_target!(|text: &str| {
         sockets: vec![("ssh-agent", "/run/agent.sock".into())],
         toolchains: Vec::new(),
         secrets: Vec::new(),
+        runtimes: Vec::new(),
         repositories: Vec::new(),
     };
     let look = |path: &Path| match AbsPath::lexical(path) {

@@ -70,6 +70,7 @@ fn place() -> Place {
         sockets: Vec::new(),
         toolchains: Vec::new(),
         secrets: Vec::new(),
+        runtimes: Vec::new(),
         repositories: Vec::new(),
     }
 }

@@ -37,6 +37,7 @@ pub struct Setup {
     /// Bytes of paths: not all of them are text.
     project: Vec<u8>,
     home: Vec<u8>,
+    runtime: Option<Vec<u8>>,
     directory: Vec<u8>,
     without: Option<String>,
     fail_at: Option<String>,
@@ -140,6 +141,13 @@ impl Setup {
         self.registry.as_deref().map(path)
     }
 
+    /// With a runtime directory of the caller's.
+    #[must_use]
+    pub fn runtime(mut self, directory: &Path) -> Self {
+        self.runtime = Some(directory.as_os_str().as_bytes().to_owned());
+        self
+    }
+
     /// At this terminal.
     #[must_use]
     pub fn terminal(mut self, terminal: &Path) -> Self {
@@ -165,6 +173,11 @@ impl Setup {
     /// The directory that is inherited, if one is.
     pub fn leak_path(&self) -> Option<PathBuf> {
         self.leak.as_deref().map(path)
+    }
+
+    /// Where the user's services keep what is over when she leaves.
+    pub fn runtime_path(&self) -> Option<PathBuf> {
+        self.runtime.as_deref().map(path)
     }
 
     /// The terminal, if there is one.

@@ -57,6 +57,32 @@ impl Account {
     }
 }
 
+/// Where a system keeps for each user what is over when she leaves.
+#[cfg(target_os = "linux")]
+const RUNTIMES: &str = "/run/user";
+
+/// The runtime directories that this process may be let write: its user's, and the one that a variable
+/// names. Root may write everybody's.
+#[cfg(target_os = "linux")]
+pub fn runtimes(named: Option<&Path>) -> Vec<PathBuf> {
+    let user = rustix::process::getuid();
+    let mut runtimes = if user.is_root() {
+        // Where nobody is logged in there is none.
+        let listed = std::fs::read_dir(RUNTIMES).into_iter().flatten();
+        listed.flatten().map(|entry| entry.path()).collect()
+    } else {
+        vec![Path::new(RUNTIMES).join(user.as_raw().to_string())]
+    };
+    runtimes.extend(named.map(Path::to_owned));
+    runtimes
+}
+
+/// No service manager or bus reads what lies there.
+#[cfg(not(target_os = "linux"))]
+pub fn runtimes(_named: Option<&Path>) -> Vec<PathBuf> {
+    Vec::new()
+}
+
 /// The home of an account that is not in the file: in a directory service, as all people's are on
 /// macOS.
 fn home_elsewhere(own: u32) -> Option<PathBuf> {

@@ -4,6 +4,8 @@
 //! and cannot be read, or holds a mistake, stops everything. Every mistake of every file is
 //! collected, so that whoever shows them shows them all at once.
 
+mod around;
+
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -190,6 +192,9 @@ impl Loaded {
             loaded.trust(&Trust::new(state), text, place);
         }
         loaded.take_file(Layer::Project, directory.join(name), text, place);
+        for root in surroundings.around(&place.project) {
+            loaded.take_around(&root, place);
+        }
         loaded.take_variables(std::env::var_os(READ_ONLY), std::env::var_os(READ_WRITE));
         loaded
     }

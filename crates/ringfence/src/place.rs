@@ -365,6 +365,7 @@ impl Surroundings {
             sockets: self.sockets(),
             toolchains: toolchains.collect(),
             secrets: self.secrets(),
+            runtimes: crate::account::runtimes(self.variables.directory("XDG_RUNTIME_DIR")),
             repositories: Vec::new(),
         })
     }
@@ -494,6 +495,13 @@ impl Surroundings {
         *directory == AbsPath::root()
             || self.homes().any(|home| directory.covers(home))
             || known.any(|known| Path::new(known).starts_with(directory.as_path()))
+    }
+
+    /// The directories above a project whose settings hold in it as well: those that somebody could have
+    /// started in without naming them.
+    pub(crate) fn around(&self, project: &AbsPath) -> impl Iterator<Item = AbsPath> {
+        std::iter::successors(project.parent(), AbsPath::parent)
+            .take_while(|above| !self.is_too_wide(above))
     }
 
     /// Whether a directory lies in a tree of the system, and neither with everybody's nor in a home

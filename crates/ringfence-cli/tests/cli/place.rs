@@ -323,7 +323,7 @@ fn without_any_home_a_session_says_what_is_not_read() {
 fn a_protected_name_below_a_link_is_protected_where_the_link_leads() {
     let world = World::new();
     world.write("home/project/real/x", "");
-    std::os::unix::fs::symlink("real", world.project().join(".github")).unwrap();
+    std::os::unix::fs::symlink("real", world.project().join(".forgejo")).unwrap();
 
     let ran = world.run(&["explain", "real/workflows", "real/x"]);
 
@@ -514,4 +514,40 @@ fn a_secret_elsewhere_is_hidden_where_its_variable_says() {
         .output();
     let plain = world.ran(&plain.unwrap());
     assert!(plain.out.ends_with("ok\n"), "{}", plain.golden());
+}
+
+/// A session in a part of a project makes that part one that is found first; what the real one hides
+/// stays hidden.
+#[test]
+fn what_is_above_the_project_restricts_it_whatever_is_planted() {
+    let world = World::new();
+    world.write("home/mono/.git/HEAD", "ref: refs/heads/main\n");
+    world.write("home/mono/config/key", "SECRET");
+    world.write("home/mono/pkg/src/generated/x", "old");
+    let settings = r#"{
+        "secrets": { "hide": ["../config/key"] },
+        "protect": { "add": ["pkg/src/generated"], "allow": [".vscode"] },
+    }"#;
+    world.write("home/mono/.ringfence/settings.json", settings);
+    let inside = world.root().join("home/mono/pkg/src");
+    let script = "cat ../../config/key; echo evil > generated/x; mkdir .vscode; echo done";
+    let tried = |what: &str| {
+        let ran = from(&world, &inside, &["run", "--", "sh", "-c", script]);
+        assert_eq!(ran.out, "done\n", "{what}: {}", ran.golden());
+        assert_eq!(ran.code, Some(0), "{what}");
+    };
+    tried("nothing is planted");
+    for (planted, text) in [
+        ("package.json", "{}"),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (
+            ".ringfence/settings.json",
+            r#"{ "secrets": { "show": ["../../../config/key"] }, "protect": { "allow": ["generated"] } }"#,
+        ),
+    ] {
+        world.write(Path::new("home/mono/pkg/src").join(planted), text);
+        tried(planted);
+    }
+    let kept = std::fs::read_to_string(inside.join("generated/x")).unwrap();
+    assert_eq!(kept, "old");
 }

@@ -3,13 +3,16 @@
 //! A path that starts with `~/` is below the home. Grants of what a host does not have are left
 //! out without a word; what is hidden stays hidden by name. Nothing here ever creates anything.
 
+mod caches;
 mod names;
 mod secrets;
 
+pub use caches::{CACHE_KNOBS, TOOLCHAIN_CACHES};
 pub use names::{
-    GIT_HOOKS, GIT_KNOBS, GIT_MARKS, PROTECTED, RUN_LATER, RUN_LATER_IN, WORKTREE_KNOBS,
+    GIT_HOOKS, GIT_KNOBS, GIT_MARKS, PROTECTED, RUN_LATER, RUN_LATER_IN, RUNTIME_KNOBS,
+    WORKTREE_KNOBS,
 };
-pub use secrets::{Relocated, SECRET_VARIABLES, SECRETS};
+pub use secrets::{RUNTIME_SECRETS, Relocated, SECRET_VARIABLES, SECRETS};
 
 use super::files::{Access, Content};
 use crate::settings::Os;
@@ -130,6 +133,9 @@ pub const TOOLCHAINS: &[&str] = &[
     "~/.cargo/bin",
     "~/.cargo/config.toml",
     "~/.cargo/env",
+    // Sources of dependencies that come from git. What lies beside them is repositories, whose
+    // configurations start programs: so none of it is a cache that a session may write.
+    "~/.cargo/git",
     "~/.config/git",
     "~/.deno/bin",
     "~/.gitconfig",
@@ -144,19 +150,6 @@ pub const TOOLCHAINS: &[&str] = &[
     "~/.sdkman",
     "~/.volta",
     "~/go/bin",
-];
-
-/// Caches of toolchains in the home: read and write in `strict`.
-pub const TOOLCHAIN_CACHES: &[&str] = &[
-    "~/.cache",
-    "~/.cargo/git",
-    "~/.cargo/registry",
-    "~/.gradle/caches",
-    "~/.m2/repository",
-    "~/.npm",
-    "~/.pnpm-store",
-    "~/.yarn",
-    "~/go/pkg",
 ];
 
 /// Variables that name a toolchain's directory, and whether it is a cache.

@@ -56,6 +56,25 @@ impl Policy {
             notes,
         }
     }
+
+    /// The same for what a directory above the project says: the project's own settings still say what the
+    /// policy is called, and which rules for shell commands there are.
+    pub(super) fn narrowed_around(mut self, wide: Self) -> Self {
+        let rules = std::mem::take(&mut self.shell_rules);
+        let mut ignored = std::mem::take(&mut self.ignored);
+        let (preset, notes) = (self.preset.clone(), self.notes.clone());
+        let named = wide.preset.origin.layer() == Layer::Project;
+        let mut policy = self.narrowed_by(wide);
+        if !named {
+            (policy.preset, policy.notes) = (preset, notes);
+        }
+        ignored.append(&mut policy.ignored);
+        Self {
+            shell_rules: rules,
+            ignored,
+            ..policy
+        }
+    }
 }
 
 /// Of two values, the one that allows less; their types order them strictest first.

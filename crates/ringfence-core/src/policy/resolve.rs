@@ -4,6 +4,7 @@
 //! of additional things add up; a rule for the same path from a stronger layer replaces the
 //! weaker one's. Nothing is opened: what stands at a path is asked of the caller, through `look`.
 
+mod elsewhere;
 mod git;
 mod grants;
 mod links;
@@ -53,6 +54,9 @@ pub struct Place {
     pub toolchains: Vec<(&'static str, OsString)>,
     /// Paths that variables of [`lists::SECRET_VARIABLES`] name, absolute.
     pub secrets: Vec<(&'static str, PathBuf)>,
+    /// Runtime directories, absolute: where the service manager and the bus of the caller's look for what to
+    /// start.
+    pub runtimes: Vec<PathBuf>,
     /// Git repositories in and around the project, as far as somebody looked for them.
     pub repositories: Vec<Repository>,
 }
@@ -104,6 +108,20 @@ pub struct Complaint {
 ///
 /// Every [`Complaint`], not only the first one.
 pub fn resolve(
+    settings: &Settings,
+    place: &Place,
+    look: &dyn Look,
+) -> Result<Policy, Vec<Complaint>> {
+    let mut policy = with_project(settings, place, look)?;
+    // One by one: none may take back what another says.
+    for keys in settings.around() {
+        let wide = build(&settings.with_around(keys), place, look)?;
+        policy = policy.narrowed_around(wide);
+    }
+    Ok(policy)
+}
+
+fn with_project(
     settings: &Settings,
     place: &Place,
     look: &dyn Look,
@@ -405,10 +423,14 @@ pub fn git_level(settings: &Settings, kind: Kind) -> GitLevel {
         let preset = preset(settings, kind, &mut Vec::new());
         git(settings, kind, preset.value).value
     };
-    if !settings.has_project() {
-        return level(settings);
-    }
-    level(settings).min(level(&settings.without_project()))
+    let around = settings.around().iter();
+    let around = around.map(|keys| level(&settings.with_around(keys)));
+    let own = if settings.has_project() {
+        level(settings).min(level(&settings.without_project()))
+    } else {
+        level(settings)
+    };
+    around.fold(own, GitLevel::min)
 }
 
 /// The paths that settings give for writing, so that whoever gathers facts can look at what they are. A

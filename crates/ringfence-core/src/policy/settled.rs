@@ -23,7 +23,7 @@ pub(super) struct Settled {
 impl Default for Settled {
     fn default() -> Self {
         // Enough for the built-in lists: growing on the way would move everything several times.
-        const USUAL: usize = 448;
+        const USUAL: usize = 640;
         Self {
             rules: Vec::with_capacity(USUAL),
             places: HashMap::with_capacity_and_hasher(USUAL, RandomState::default()),

@@ -43,6 +43,7 @@ pub struct Settings {
     layers: Vec<(Layer, Keys)>,
     grants: Vec<Located<Permission>>,
     trust: ProjectTrust,
+    around: Vec<Keys>,
 }
 
 impl Settings {
@@ -72,6 +73,30 @@ impl Settings {
     /// What somebody who was asked has granted, in the order in which it came.
     pub fn grants(&self) -> &[Located<Permission>] {
         &self.grants
+    }
+
+    /// Adds what the file of a directory above the project says. It only ever takes away, whatever the
+    /// project's own file says or is trusted with.
+    #[must_use]
+    pub fn within(mut self, keys: Keys) -> Self {
+        self.around.push(keys);
+        self
+    }
+
+    /// What the files of directories above the project say.
+    pub(crate) fn around(&self) -> &[Keys] {
+        &self.around
+    }
+
+    /// The same with one such file in the place of a project's that nobody trusts. It comes after a trusted
+    /// one, whose word it may take back.
+    #[must_use]
+    pub(crate) fn with_around(&self, keys: &Keys) -> Self {
+        let settings = match self.trust {
+            ProjectTrust::NarrowsOnly => self.without_project(),
+            ProjectTrust::Trusted => self.clone(),
+        };
+        settings.with(Layer::Project, keys.clone())
     }
 
     /// Says how far the project's file is trusted.
@@ -108,6 +133,7 @@ impl Settings {
                 .collect(),
             grants: self.grants.clone(),
             trust: self.trust,
+            around: self.around.clone(),
         }
     }
 

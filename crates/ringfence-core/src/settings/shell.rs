@@ -168,12 +168,16 @@ impl super::Settings {
     /// Every rule for shell commands; a project's file may only ask and deny.
     pub fn shell_rules(&self) -> ShellRules {
         let mut out = ShellRules::default();
-        for (layer, keys) in &self.layers {
+        let trusted = self.trust == super::ProjectTrust::Trusted;
+        let layers = self.layers.iter();
+        let layers = layers.map(|(layer, keys)| {
+            let narrows = *layer == crate::origin::Layer::Project && !trusted;
+            (keys, narrows)
+        });
+        for (keys, narrows) in layers.chain(self.around.iter().map(|keys| (keys, true))) {
             let written = keys.shell.rules.written().into_iter();
             for rule in written.flat_map(|list| &list.value) {
-                let widens = *layer == crate::origin::Layer::Project
-                    && self.trust == super::ProjectTrust::NarrowsOnly
-                    && rule.value.action == ShellAction::Allow;
+                let widens = narrows && rule.value.action == ShellAction::Allow;
                 let list = if widens {
                     &mut out.ignored
                 } else {

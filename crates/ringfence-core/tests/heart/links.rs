@@ -159,8 +159,8 @@ fn a_socket_behind_such_a_link_is_not_given() {
 #[test]
 fn a_cache_that_became_a_link_is_left_out() {
     let world = World::linux()
-        .directory("/home/u/.cargo/git")
-        .directory("/home/u/.cache/go-build")
+        .directory("/home/u/go/pkg")
+        .directory("/home/u/.cache/pip/go")
         .link("/home/u/.cargo/registry", "/home/other");
     let strict = Settings::new().with(
         Layer::User,
@@ -168,13 +168,13 @@ fn a_cache_that_became_a_link_is_left_out() {
     );
     let access = |world: &World, at: &str| {
         let mut place = world.place(Kind::Tool);
-        place.toolchains = vec![("GOCACHE", "/home/u/.cache/go-build".into())];
+        place.toolchains = vec![("GOCACHE", "/home/u/.cache/pip/go".into())];
         let policy = ringfence_core::policy::resolve(&strict, &place, world).unwrap();
         policy.files().access(&path(at)).access
     };
     // Of a user who keeps her caches elsewhere: the link is in a directory that no session writes.
     assert_eq!(access(&world, "/home/other/stuff"), Access::Write);
-    let planted = World::linux().link("/home/u/.cache/go-build", "/home/other");
+    let planted = World::linux().link("/home/u/.cache/pip/go", "/home/other");
     assert_eq!(access(&planted, "/home/other/stuff"), Access::None);
-    assert_eq!(access(&planted, "/home/u/.cache/x"), Access::Write);
+    assert_eq!(access(&planted, "/home/u/.cache/pip/x"), Access::Write);
 }

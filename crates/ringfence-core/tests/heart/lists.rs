@@ -163,6 +163,19 @@ fn no_list_says_a_thing_twice_or_in_an_odd_way() {
 }
 
 #[test]
+fn what_a_cache_holds_belongs_to_one_of_the_list() {
+    for (cache, name) in lists::CACHE_KNOBS {
+        let variables = lists::TOOLCHAIN_VARIABLES.iter();
+        let mut known = variables.filter(|(_, what)| *what == lists::Toolchain::Cache);
+        assert!(
+            lists::TOOLCHAIN_CACHES.contains(cache) || known.any(|(known, _)| known == cache),
+            "{cache}"
+        );
+        assert!(!name.starts_with('/') && !name.contains(".."), "{name}");
+    }
+}
+
+#[test]
 fn what_the_design_calls_secret_is_hidden() {
     for secret in [
         "~/.ssh",

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod carried;
 #[cfg(test)]
+mod elsewhere;
+#[cfg(test)]
 mod given;
 #[cfg(test)]
 mod granting;

@@ -291,3 +291,42 @@ fn a_projects_file_gives_no_repository() {
         }
     }
 }
+
+/// Files of directories above the project: each takes away, and no other one's word gives it back.
+#[test]
+fn what_lies_above_the_project_only_takes_away() {
+    let world = World::linux();
+    let keys = |layer, text: &str| world.keys(layer, text);
+    let user = r#"{ "git": "write", "network": { "mode": "all" } }"#;
+    let outer = r#"{ "git": "hidden", "secrets": { "hide": ["/data"] }, "shell": { "rules": [
+        { "action": "deny", "prefix": ["make"] }, { "action": "allow", "prefix": ["rm"] } ] } }"#;
+    let inner = r#"{ "git": "full", "network": { "mode": "none" },
+        "terminal": { "sandbox": { "additional_read_write_paths": ["/data"] } } }"#;
+    let shows =
+        r#"{ "git": "full", "network": { "mode": "all" }, "secrets": { "show": ["/data"] } }"#;
+    let lifts = r#"{ "git": "full", "network": { "mode": "all" } }"#;
+    for (project, trust) in [
+        (shows, ProjectTrust::NarrowsOnly),
+        (lifts, ProjectTrust::Trusted),
+    ] {
+        let settings = Settings::new()
+            .with(Layer::User, keys(Layer::User, user))
+            .with(Layer::Project, keys(Layer::Project, project))
+            .trusting(trust)
+            .within(keys(Layer::Project, inner))
+            .within(keys(Layer::Project, outer));
+
+        let policy = world.resolve(Kind::Tool, &settings).unwrap();
+
+        let access = |at: &str| policy.files().access(&path(at)).access;
+        assert_eq!(access("/data/d"), Access::None, "{trust:?}");
+        assert_eq!(access("/home/u/p/.git/config"), Access::None, "{trust:?}");
+        assert_eq!(access("/home/u/p/src/main.rs"), Access::Write, "{trust:?}");
+        assert_eq!(policy.git().value, GitLevel::Hidden);
+        assert_eq!(policy.network().mode(), NetworkMode::None);
+        let rules = settings.shell_rules();
+        assert_eq!((rules.rules.len(), rules.ignored.len()), (1, 1));
+        let level = ringfence_core::policy::git_level(&settings, Kind::Tool);
+        assert_eq!(level, GitLevel::Hidden, "what is looked for");
+    }
+}

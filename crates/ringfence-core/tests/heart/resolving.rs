@@ -264,12 +264,12 @@ fn a_protected_name_behind_a_link_is_refused() {
         assert_eq!(world.complaints("{}"), [expected]);
     }
     let absent = World::linux()
-        .without("/home/u/p/.github")
-        .link("/home/u/p/.github", "src");
+        .without("/home/u/p/.forgejo")
+        .link("/home/u/p/.forgejo", "src");
     assert_eq!(
         absent.complaints("{}"),
         [
-            "/home/u/p/.github/workflows is protected by name, but a link leads to /home/u/p/src/workflows"
+            "/home/u/p/.forgejo/workflows is protected by name, but a link leads to /home/u/p/src/workflows"
         ]
     );
     let nowhere = world.link("/home/u/p/.vscode", "nowhere");

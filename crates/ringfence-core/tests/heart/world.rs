@@ -65,7 +65,7 @@ impl World {
             "/home/u/.config/gh",
             "/home/u/.config/app",
             "/home/u/.cargo/bin",
-            "/home/u/.cache",
+            "/home/u/.cache/pip",
             "/home/u/p/src/deep/er",
             "/home/u/p/.git/hooks",
             "/home/u/p/.git/objects/info",
@@ -292,6 +292,7 @@ impl World {
             sockets: vec![("ssh-agent", PathBuf::from("/run/agent.sock"))],
             toolchains: Vec::new(),
             secrets: Vec::new(),
+            runtimes: Vec::new(),
             repositories: self.repositories.clone(),
         }
     }

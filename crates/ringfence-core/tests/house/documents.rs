@@ -88,6 +88,14 @@ fn keys_and_built_in_lists() {
         "secret variables",
         &in_a_row(&variables),
     );
+    let caches = in_a_row(lists::TOOLCHAIN_CACHES);
+    check("docs/SETTINGS.md", "toolchain caches", &caches);
+    let knobs = lists::CACHE_KNOBS.iter();
+    let knobs: Vec<String> = knobs
+        .map(|(cache, name)| format!("{cache}/{name}"))
+        .collect();
+    let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
+    check("docs/SETTINGS.md", "cache knobs", &in_a_row(&knobs));
     check("docs/SETTINGS.md", "git knobs", &in_a_row(lists::GIT_KNOBS));
     check("docs/SETTINGS.md", "run later", &in_a_row(lists::RUN_LATER));
     let directories = in_a_row(lists::RUN_LATER_IN);

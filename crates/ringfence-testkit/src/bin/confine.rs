@@ -194,6 +194,7 @@ mod linux {
             sockets: Vec::new(),
             toolchains: Vec::new(),
             secrets: Vec::new(),
+            runtimes: setup.runtime_path().into_iter().collect(),
             repositories: Vec::new(),
         };
         let mut settings = Settings::new().with(

@@ -30,6 +30,7 @@ fn policy() -> Policy {
         sockets: Vec::new(),
         toolchains: Vec::new(),
         secrets: Vec::new(),
+        runtimes: Vec::new(),
         repositories: Vec::new(),
     };
     let lookout = Lookout::new();

@@ -248,6 +248,7 @@ fn imagined(preset: Preset, kind: Kind, facts: &HostFacts) -> Option<Policy> {
         sockets: Vec::<(&'static str, PathBuf)>::new(),
         toolchains: Vec::new(),
         secrets: Vec::new(),
+        runtimes: Vec::new(),
         repositories: Vec::new(),
     };
     let everything_exists = |path: &Path| match AbsPath::parse(path) {

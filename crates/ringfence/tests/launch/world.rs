@@ -87,6 +87,7 @@ impl World {
             sockets: Vec::new(),
             toolchains: Vec::new(),
             secrets: Vec::new(),
+            runtimes: Vec::new(),
             repositories: Vec::new(),
         };
         let settings = Settings::new().with(Layer::Flag, self.keys.clone());

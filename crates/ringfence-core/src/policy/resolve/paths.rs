@@ -331,7 +331,8 @@ fn slip(word: &str) -> Option<&'static str> {
     if names.clone().any(holds) {
         return None;
     }
-    names.find(|name| strsim::levenshtein(name, word) <= SLIP)
+    // In a short name two slips are another word.
+    names.find(|name| strsim::levenshtein(name, word) <= SLIP.min(name.len() / 3))
 }
 
 /// The first protected name that lies below a word which is none itself.

@@ -173,6 +173,7 @@ impl Builder<'_> {
             let given = self.given_trees(git, &allowed);
             self.obeyed(git, &allowed, &given);
             self.idle_allowances(&allowed, &given);
+            self.obeyed_elsewhere();
             self.own();
             self.hidden_project();
         }

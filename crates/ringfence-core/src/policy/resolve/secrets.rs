@@ -23,6 +23,12 @@ impl Builder<'_> {
                 self.listed(path, Access::None, BuiltIn::Secrets);
             }
         }
+        for runtime in self.place.runtimes.clone() {
+            for name in lists::RUNTIME_SECRETS {
+                let origin = Origin::BuiltIn(BuiltIn::Secrets);
+                self.rule(&runtime.join(name), Access::None, origin, OnAbsent::Hide);
+            }
+        }
         self.relocated();
         for own in self.place.own.clone() {
             let origin = Origin::BuiltIn(BuiltIn::Secrets);
