@@ -526,7 +526,7 @@ pub(crate) struct NetworkFlags {
 #[command(next_help_heading = "Environment")]
 pub(crate) struct EnvironmentFlags {
     /// Let a variable pass: NAME or PREFIX_*.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = passing)]
     pub(crate) env: Vec<EnvPattern>,
     /// Set a variable.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -603,6 +603,16 @@ fn variable(name: &str) -> Result<String, &'static str> {
         return Err("a variable's name cannot be empty or hold `=`");
     }
     Ok(name.to_owned())
+}
+
+fn passing(name: &str) -> Result<EnvPattern, String> {
+    if name.contains('=') {
+        return Err(format!(
+            "it lets a variable pass as it is; `--set-env {name}` sets one"
+        ));
+    }
+    name.parse()
+        .map_err(|error: <EnvPattern as std::str::FromStr>::Err| error.to_string())
 }
 
 fn socket(path: PathBuf) -> Result<SocketName, String> {

@@ -104,7 +104,10 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     match linger::behind(job.lingering) {
         Ok(behind) => record.behind = behind,
-        Err(exit) => return exit.into(),
+        Err(exit) => {
+            record.refused(exit);
+            return exit.into();
+        }
     }
     // What lingers may outlast whoever has the streams by then; the one in front sees to them.
     let _lent = job.lingering.is_none().then(Lent::now);
