@@ -303,6 +303,30 @@ fn homeless() -> Exit {
     Exit::Refused
 }
 
+/// The flags of `run` that let one command do this, if there are any.
+pub(super) fn flags_to_paste(permissions: &Permissions) -> Option<String> {
+    if permissions.contains(&Permission::Unsandboxed) {
+        return Some("--preset track".to_owned());
+    }
+    let any_host = permissions.contains(&Permission::AnyHost);
+    let mut flags = Vec::new();
+    for permission in permissions {
+        flags.push(match permission {
+            Permission::AnyHost => "--net all".to_owned(),
+            Permission::Git(level) => format!("--git {level}"),
+            Permission::Host(_) if any_host => continue,
+            Permission::Host(pattern) => {
+                format!("--allow-host {}", shell_word(pattern.to_string().as_ref()))
+            }
+            Permission::Write(path) => {
+                format!("--write {}", shell_word(path.as_path().as_os_str()))
+            }
+            Permission::Fallback | Permission::Unsandboxed | Permission::WriteAll => return None,
+        });
+    }
+    Some(flags.join(" "))
+}
+
 /// The command that would grant this.
 pub(super) fn command_to_paste(permissions: &Permissions, thread: Option<&ThreadId>) -> String {
     let mut out = String::from("ringfence grants add");

@@ -315,8 +315,10 @@ fn launch(
                 complain(what, Some("change them, or see `ringfence explain --plan`"));
                 return Err(Stopped::Refused(Exit::Refused));
             }
-            // Nobody is asked to go without a sandbox for a limit, which would not hold there either.
-            if planned.plan().gaps().iter().all(Gap::is_limit) {
+            // Nobody is asked to go without a sandbox for a limit, which would not hold there either, nor
+            // for a grant: without it everything holds.
+            let gaps = planned.plan().gaps();
+            if gaps.iter().all(|gap| gap.is_limit() || gap.is_grant()) {
                 return Err(Stopped::Refused(Exit::Refused));
             }
             return Err(Stopped::Unmade(why));

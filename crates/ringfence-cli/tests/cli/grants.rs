@@ -61,6 +61,37 @@ fn without_anybody_to_ask_the_answer_is_no_and_says_what_was_needed() {
     let json: Value = serde_json::from_str(json.unwrap()).unwrap();
     assert_eq!(json["permissions"][0]["kind"], "write");
     assert_eq!(json["permissions"][1]["value"], "a.org");
+    // For one command comes before for always.
+    for (asked, help) in [
+        (
+            &["--request-write", "../outside", "--request-host", "a.org"][..],
+            "to grant it once: `--write [HOME]/outside --allow-host a.org`; always, in every project: ringfence",
+        ),
+        (
+            &["--request-unsandboxed", "--request-host", "a.org"],
+            "to grant it once: `--preset track`; always, in every project: ringfence grants add --host a.org --unsandboxed",
+        ),
+        (
+            &["--request-all-hosts", "--thread", "t"],
+            "to grant it once: `--net all`; in this thread: ringfence grants add --all-hosts --thread t",
+        ),
+        (
+            &["--request-write-all"],
+            "to grant it always, in every project: ringfence grants add --write-all",
+        ),
+    ] {
+        let ran = try_writing(&world, asked);
+        assert_eq!(ran.code, Some(125), "{ran:?}");
+        assert!(ran.errors.contains(help), "{}", ran.errors);
+    }
+    for once in [
+        &["--write", "../outside", "--allow-host", "a.org"][..],
+        &["--preset", "track"],
+    ] {
+        let ran = try_writing(&world, once);
+        assert_eq!((ran.code, made(&world)), (Some(0), true), "{ran:?}");
+        fs::remove_file(world.home().join("outside/made")).unwrap();
+    }
 }
 
 #[test]

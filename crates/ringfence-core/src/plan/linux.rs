@@ -3,7 +3,7 @@
 use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
 use super::{
-    Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, Tracking, bounds,
+    Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, SOCKET, Tracking, bounds,
     network_namespace,
 };
 use super::{gate, mounts};
@@ -428,7 +428,7 @@ fn sockets(policy: &Policy, draft: &mut Draft) {
     for grant in policy.sockets().iter().filter(|_| refused) {
         draft.gap_of(
             grant.origin.clone(),
-            format!("unix socket {}", grant.path),
+            format!("{SOCKET} {}", grant.path),
             "nothing here can tell it from other sockets, so none of the host's can be connected to",
             "use the `namespaces` engine outside of other sandboxes, use Linux 7.1 or later, or take the grant away",
         );
