@@ -426,7 +426,7 @@ fn session(
     };
     // Looking at a large project takes time, so only for somebody who reads what it comes to.
     let wanted = options.verbose > 0 || record.is_wanted();
-    let before = wanted.then(|| Before::look_beside(search, policy.given()));
+    let mut before = wanted.then(|| Before::look_beside(search, policy.given()));
     let mut front = Front::new(job.terminal, shown)?;
     given.streams = front.streams();
     let presumed = given.is_presumed();
@@ -450,6 +450,9 @@ fn session(
             &format!("use {} as it was granted", moved.path()),
             source,
         ));
+    }
+    if let Some(before) = &mut before {
+        before.settle();
     }
     let running = prepared.spawn_while(|| {
         record.warn_of_secrets(policy);

@@ -482,3 +482,20 @@ time.sleep(1000)";
     assert_eq!((of("start"), of("denial"), of("end")), (1, 1000, 1));
     assert_eq!(events.last().unwrap()["event"], "end");
 }
+
+/// What somebody wrote right before the session is not the session's; what it wrote at once is.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_written_right_before_is_blamed_on_nobody() {
+    let world = World::new();
+    for _ in 0..10 {
+        world.write("home/project/.envrc", "x");
+        world.write("home/project/sub/.envrc", "x");
+        let ran = world.run(&["run", "-v", "--", "/bin/true"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.errors);
+        assert!(!ran.errors.contains(".envrc"), "{}", ran.errors);
+        let ran = world.run(&["run", "-v", "--", "/bin/sh", "-c", "echo > sub/.envrc"]);
+        let told = "sub/.envrc is obeyed by programs outside";
+        assert!(ran.errors.contains(told), "{}", ran.errors);
+    }
+}
