@@ -26,6 +26,7 @@ use super::run::Job;
 use super::with_causes;
 use crate::asking::{RequestFlags, WantedFlags};
 use crate::exit::Exit;
+use crate::flags::typed;
 use crate::load::Scene;
 use crate::output::{complain, tell, visible};
 use crate::record::Journal;
@@ -319,7 +320,7 @@ fn request(
     } = &flags.wanted;
     let mut permissions = Permissions::new();
     for path in request_write {
-        let asked = scene.surroundings.current.as_path().join(path);
+        let asked = typed(path, &scene.surroundings);
         let canonical = existing(&asked, scene)?;
         if canonical.as_path() != asked {
             links.push((path.clone(), canonical.clone()));

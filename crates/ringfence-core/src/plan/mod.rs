@@ -181,6 +181,9 @@ pub struct Gap {
     pub fix: String,
 }
 
+/// What gives a session a cgroup of its own.
+pub const DELEGATE: &str = "start it as `systemd-run --user --scope -p Delegate=yes ringfence ...`";
+
 /// What the rules of grants are called.
 const HOSTS: &str = "network hosts";
 const PORT: &str = "loopback port";
