@@ -499,3 +499,32 @@ fn what_was_written_right_before_is_blamed_on_nobody() {
         assert!(ran.errors.contains(told), "{}", ran.errors);
     }
 }
+
+/// The lists of fields in the documents are those of the code, in both directions.
+#[test]
+fn every_field_of_the_report_is_described() {
+    let world = World::new();
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SESSIONS.md");
+    let text = fs::read_to_string(documents).unwrap();
+    let described = |head: &str| {
+        let (_, table) = text.split_once(head).unwrap();
+        let rows = table.lines().skip(1).take_while(|row| row.starts_with('|'));
+        let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+        let names = names.map(|name| name.trim().trim_matches('`').to_owned());
+        names.collect::<std::collections::BTreeSet<String>>()
+    };
+    let flags = ["--shell-policy", "relaxed", "--", "/bin/true"];
+    let (ran, events) = with_events(&world, &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    let end = events.last().unwrap().as_object().unwrap();
+    let mut fields: std::collections::BTreeSet<String> = end.keys().cloned().collect();
+    // Told with the cause that it belongs to.
+    assert!(fields.remove("status"));
+    assert_eq!(fields, described("| field | what it says |\n"));
+    let changes = end["changes"].as_object().unwrap().keys().cloned();
+    let changes: std::collections::BTreeSet<String> = changes.collect();
+    assert_eq!(
+        changes,
+        described("| field of `changes` | what it says |\n")
+    );
+}
