@@ -201,3 +201,15 @@ fn a_mistake_is_named_for_its_place() {
     // What cannot be read is not resolved, so nobody knows of the flag yet.
     assert!(errors.contains("in the settings"), "{errors}");
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
+    let world = World::new();
+    world.write("home/.config/ringfence/settings.json/x", "");
+
+    let ran = world.run(&["run", "--", "true"]);
+
+    assert_eq!(ran.code, Some(2));
+    let help = "= help: let it be a file that you can read, or move it away";
+    assert!(ran.errors.contains(help), "{}", ran.errors);
+}
