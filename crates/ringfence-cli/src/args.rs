@@ -7,14 +7,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use ringfence_core::host::HostPattern;
 use ringfence_core::plan::EngineChoice;
 use ringfence_core::policy::EnvPattern;
 use ringfence_core::settings::{GitLevel, Kind, NetworkMode, OnGap, Preset, SocketName, Tmp, Word};
+use ringfence_shell::RuleSet;
+use ringfence_shell::hook::Agent;
 
 use crate::flags::{Level, LimitFlag, Variable};
+use crate::hinted::hinted;
 
 /// Run a command so that it can only touch what it was given, and nothing it started survives.
 #[derive(Debug, Parser)]
@@ -49,7 +52,7 @@ pub(crate) enum Command {
     /// Confine one command
     #[command(after_help = "Examples:
   ringfence run -- cargo test
-  ringfence run --write ~/.cargo --allow-host '*.crates.io' -- cargo build
+  ringfence run --write ~/.cargo/registry --allow-host '*.crates.io' -- cargo build
   ringfence run --preset strict --net none -- ./untrusted.sh
   ringfence run --shell-policy verify -- bash -c 'make test | tail'
   ringfence run --tty -- vim notes.md
@@ -131,6 +134,7 @@ Exit status: 0 if it was done, 1 if not.")]
     #[command(after_help = "Examples:
   ringfence log
   ringfence log --follow --session web
+  ringfence log --denials --last 10
   ringfence log --json | jq 'select(.event == \"end\")'")]
     Log(Log),
     /// Print a completion script for a shell
@@ -187,6 +191,12 @@ pub(crate) struct Log {
     /// Only of one session, by name or by id.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    /// Only what was denied in sessions, and what was not started.
+    #[arg(long)]
+    pub(crate) denials: bool,
+    /// Only the last N of what there is.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) last: Option<usize>,
     /// Print the lines as they are written: JSON.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
@@ -202,8 +212,8 @@ pub(crate) struct Check {
     #[arg(short = 'c', value_name = "TEXT", conflicts_with = "file")]
     pub(crate) text: Option<String>,
     /// Which rules to judge by: default, relaxed or verify.
-    #[arg(long, value_name = "RULES", default_value = "default")]
-    pub(crate) rules: ringfence_shell::RuleSet,
+    #[arg(long, value_name = "RULES", default_value = "default", hide_possible_values = true, value_parser = rules())]
+    pub(crate) rules: RuleSet,
     /// Print everything that could run, with its place.
     #[arg(long, help_heading = "Output")]
     pub(crate) explain: bool,
@@ -224,11 +234,11 @@ pub(crate) struct Run {
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Hook {
     /// Whose format: claude-code, codex, gemini or generic.
-    #[arg(value_name = "AGENT", required = true)]
-    pub(crate) agent: Option<ringfence_shell::hook::Agent>,
+    #[arg(value_name = "AGENT", required = true, hide_possible_values = true, value_parser = agent())]
+    pub(crate) agent: Option<Agent>,
     /// Which rules to judge by: default, relaxed or verify.
-    #[arg(long, value_name = "RULES", default_value = "default")]
-    pub(crate) rules: ringfence_shell::RuleSet,
+    #[arg(long, value_name = "RULES", default_value = "default", hide_possible_values = true, value_parser = rules())]
+    pub(crate) rules: RuleSet,
     /// What to do instead.
     #[command(subcommand)]
     pub(crate) command: Option<HookCommand>,
@@ -249,16 +259,16 @@ pub(crate) struct HookInstall {
     #[command(flatten)]
     pub(crate) change: HookChange,
     /// Which rules to judge by: default, relaxed or verify.
-    #[arg(long, value_name = "RULES", default_value = "default")]
-    pub(crate) rules: ringfence_shell::RuleSet,
+    #[arg(long, value_name = "RULES", default_value = "default", hide_possible_values = true, value_parser = rules())]
+    pub(crate) rules: RuleSet,
 }
 
 /// `ringfence hook uninstall`.
 #[derive(Args, Debug)]
 pub(crate) struct HookChange {
     /// Whose settings: claude-code, codex or gemini.
-    #[arg(value_name = "AGENT")]
-    pub(crate) agent: ringfence_shell::hook::Agent,
+    #[arg(value_name = "AGENT", hide_possible_values = true, value_parser = agent())]
+    pub(crate) agent: Agent,
     /// The settings file, instead of the user's own.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
@@ -323,8 +333,8 @@ pub(crate) struct SessionArguments {
     #[arg(long, value_name = "NAME", value_parser = session_name, help_heading = "Session")]
     pub(crate) name: Option<String>,
     /// Read the command first, and start it only if these rules allow it: default, relaxed or verify.
-    #[arg(long, value_name = "RULES", help_heading = "Policy")]
-    pub(crate) shell_policy: Option<ringfence_shell::RuleSet>,
+    #[arg(long, value_name = "RULES", help_heading = "Policy", hide_possible_values = true, value_parser = rules())]
+    pub(crate) shell_policy: Option<RuleSet>,
 
     /// Pass on text and colours only: no titles, clipboards, links, questions or cursor movements.
     #[arg(long, help_heading = "Output")]
@@ -407,7 +417,7 @@ pub(crate) struct Explain {
     /// Answer in JSON.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// With --plan: list mounts and Landlock rules too.
+    /// With --plan: list mounts and Landlock rules too; twice for names that must not appear.
     #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
 }
@@ -458,6 +468,9 @@ pub(crate) struct Show {
     /// Answer in JSON.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    /// List what does not exist here, too.
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
+    pub(crate) verbose: u8,
 }
 
 /// Where the policy starts from.
@@ -517,7 +530,7 @@ pub(crate) struct NetworkFlags {
     pub(crate) loopback_out: Vec<u16>,
     /// Let a unix socket of the host be connected to, by path or by name: ssh-agent, gpg-agent,
     /// docker, podman, x11, wayland, session-bus.
-    #[arg(long, value_name = "SOCKET", value_parser = clap::builder::PathBufValueParser::new().try_map(socket))]
+    #[arg(long, value_name = "SOCKET", hide_possible_values = true, value_parser = socket())]
     pub(crate) unix_socket: Vec<SocketName>,
 }
 
@@ -526,7 +539,7 @@ pub(crate) struct NetworkFlags {
 #[command(next_help_heading = "Environment")]
 pub(crate) struct EnvironmentFlags {
     /// Let a variable pass: NAME or PREFIX_*.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = passing)]
     pub(crate) env: Vec<EnvPattern>,
     /// Set a variable.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -538,7 +551,12 @@ pub(crate) struct EnvironmentFlags {
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitFlags {
     /// Bound wall, cpu, processes, memory, files, file-size or tmp-size: wall=10m, memory=2GiB.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        hide_possible_values = true,
+        value_parser = hinted(str::parse::<LimitFlag>, LimitFlag::names)
+    )]
     pub(crate) limit: Vec<LimitFlag>,
 }
 
@@ -605,7 +623,34 @@ fn variable(name: &str) -> Result<String, &'static str> {
     Ok(name.to_owned())
 }
 
-fn socket(path: PathBuf) -> Result<SocketName, String> {
+fn passing(name: &str) -> Result<EnvPattern, String> {
+    if name.contains('=') {
+        return Err(format!(
+            "it lets a variable pass as it is; `--set-env {name}` sets one"
+        ));
+    }
+    name.parse()
+        .map_err(|error: <EnvPattern as std::str::FromStr>::Err| error.to_string())
+}
+
+/// The agents whose questions are understood.
+fn agent() -> impl TypedValueParser<Value = Agent> {
+    let names = || Agent::ALL.iter().map(|agent| agent.name()).collect();
+    hinted(str::parse::<Agent>, names)
+}
+
+/// The rules that there are without any of the user's.
+fn rules() -> impl TypedValueParser<Value = RuleSet> {
+    let names = || RuleSet::ALL.iter().map(|rules| rules.name()).collect();
+    hinted(str::parse::<RuleSet>, names)
+}
+
+fn socket() -> impl TypedValueParser<Value = SocketName> {
+    let path = PathBufValueParser::new().try_map(socket_name);
+    hinted(path, || SocketName::KNOWN.to_vec())
+}
+
+fn socket_name(path: PathBuf) -> Result<SocketName, String> {
     if let Some(known) = path.to_str().and_then(SocketName::known) {
         return Ok(known);
     }

@@ -1,11 +1,13 @@
 //! Flags become the strongest layer of settings.
 //!
 //! A flag is one key of a settings file, written on the command line. Relative paths are relative
-//! to the current directory, and nothing is expanded: the shell has done that.
+//! to the current directory. Nothing is expanded, since the shell has done that, but for `~/`: of
+//! `--hide=~/x` most shells leave it as it is, and nobody means a directory of that name.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ringfence::place::Surroundings;
 use ringfence_core::origin::{Located, Origin};
 use ringfence_core::path::AbsPath;
 use ringfence_core::plan::{Engine, Plan};
@@ -14,6 +16,7 @@ use ringfence_core::settings::{
     Bytes, Count, Keys, Limit, Limits, NetworkMode, ProjectName, Seconds, SettingPath, SocketName,
     Unit,
 };
+use ringfence_core::text::printable_path;
 
 use crate::args::{EngineFlags, EnvironmentFlags, FileFlags, LimitFlags, NetworkFlags, PlaceFlags};
 
@@ -59,15 +62,23 @@ enum Bound {
     TmpSize,
 }
 
+/// As they are typed.
 const BOUNDS: [(&str, Bound, Unit); 7] = [
-    ("wall", Bound::Wall, Unit::Seconds),
-    ("cpu", Bound::Cpu, Unit::Seconds),
-    ("processes", Bound::Processes, Unit::Count),
-    ("memory", Bound::Memory, Unit::Bytes),
-    ("files", Bound::Files, Unit::Count),
-    ("file-size", Bound::FileSize, Unit::Bytes),
-    ("tmp-size", Bound::TmpSize, Unit::Bytes),
+    ("wall=", Bound::Wall, Unit::Seconds),
+    ("cpu=", Bound::Cpu, Unit::Seconds),
+    ("processes=", Bound::Processes, Unit::Count),
+    ("memory=", Bound::Memory, Unit::Bytes),
+    ("files=", Bound::Files, Unit::Count),
+    ("file-size=", Bound::FileSize, Unit::Bytes),
+    ("tmp-size=", Bound::TmpSize, Unit::Bytes),
 ];
+
+impl LimitFlag {
+    /// What each begins with.
+    pub(crate) fn names() -> Vec<&'static str> {
+        BOUNDS.iter().map(|(name, _, _)| *name).collect()
+    }
+}
 
 impl FromStr for LimitFlag {
     type Err = String;
@@ -76,10 +87,11 @@ impl FromStr for LimitFlag {
         let (name, value) = text
             .split_once('=')
             .ok_or("write a name, `=` and a bound, such as `wall=10m`")?;
-        let name = name.replace('_', "-");
+        let name = name.replace('_', "-") + "=";
         let known = BOUNDS.iter().find(|(known, _, _)| *known == name);
         let Some((_, bound, unit)) = known else {
-            let names: Vec<&str> = BOUNDS.iter().map(|(name, _, _)| *name).collect();
+            let names = Self::names().into_iter();
+            let names: Vec<&str> = names.map(|name| name.trim_end_matches('=')).collect();
             return Err(format!("the limits are: {}", names.join(", ")));
         };
         let limit = unit.parse(value)?;
@@ -103,11 +115,11 @@ pub(crate) struct Flags<'a> {
 
 impl Flags<'_> {
     /// The layer they make, and what cannot be a part of it.
-    pub(crate) fn keys(&self, current: &AbsPath) -> (Keys, Vec<Complaint>) {
+    pub(crate) fn keys(&self, surroundings: &Surroundings) -> (Keys, Vec<Complaint>) {
         let mut layer = LayerOfFlags {
             keys: Keys::default(),
             complaints: Vec::new(),
-            current: current.as_path(),
+            surroundings,
         };
         if let Some(preset) = self.place.preset {
             layer.keys.preset.set(preset, flag("--preset"));
@@ -138,10 +150,32 @@ fn flag(name: &'static str) -> Origin {
 struct LayerOfFlags<'a> {
     keys: Keys,
     complaints: Vec<Complaint>,
-    current: &'a Path,
+    surroundings: &'a Surroundings,
+}
+
+/// A path as it was typed, from the root.
+pub(crate) fn typed(path: &Path, surroundings: &Surroundings) -> PathBuf {
+    let home = surroundings.home.as_ref().map(AbsPath::as_path);
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) if below.as_os_str().is_empty() => home.to_owned(),
+        (Ok(below), Some(home)) => home.join(below),
+        _ => surroundings.current.as_path().join(path),
+    }
 }
 
 impl LayerOfFlags<'_> {
+    /// A path of a flag. Where there is no home, nobody knows what `~` stands for.
+    fn typed(&mut self, path: &Path, name: &'static str) -> PathBuf {
+        if path.starts_with("~") && self.surroundings.home.is_none() {
+            self.complaints.push(Complaint {
+                origin: flag(name),
+                message: format!("there is no home for `{}`", printable_path(path)),
+                help: Some("set HOME, or write the whole path".to_owned()),
+            });
+        }
+        typed(path, self.surroundings)
+    }
+
     fn files(&mut self, flags: &FileFlags) {
         type List = fn(
             &mut Keys,
@@ -162,7 +196,7 @@ impl LayerOfFlags<'_> {
         ];
         for (name, paths, list) in lists {
             for path in paths {
-                let path = SettingPath(self.current.join(path));
+                let path = SettingPath(self.typed(path, name));
                 list(&mut self.keys).push(path, flag(name));
             }
         }
@@ -177,7 +211,7 @@ impl LayerOfFlags<'_> {
                     origin: flag("--allow-protected"),
                     message: format!(
                         "`{}` is not a name inside the project",
-                        ringfence_core::text::printable_path(name)
+                        printable_path(name)
                     ),
                     help: Some("write it relative to the project's root, without `..`".to_owned()),
                 }),
@@ -211,7 +245,7 @@ impl LayerOfFlags<'_> {
         }
         for socket in &flags.unix_socket {
             let socket = match socket {
-                SocketName::Path(path) => SocketName::Path(self.current.join(path)),
+                SocketName::Path(path) => SocketName::Path(self.typed(path, "--unix-socket")),
                 known @ SocketName::Known(_) => known.clone(),
             };
             self.keys.unix_sockets.push(socket, flag("--unix-socket"));

@@ -14,7 +14,7 @@ use ringfence_shell::Rules;
 
 use crate::args::PlaceFlags;
 use crate::exit::Exit;
-use crate::flags::Flags;
+use crate::flags::{Flags, typed};
 use crate::output::{Colour, complain, remember, tell};
 use crate::print::diagnostics;
 
@@ -34,7 +34,7 @@ impl Scene {
         let lookout = Lookout::new();
         let (surroundings, place) = find(kind, purpose, flags.place, &lookout)?;
         let mut loaded = Loaded::read(&surroundings, &place);
-        let (keys, flags) = flags.keys(&surroundings.current);
+        let (keys, flags) = flags.keys(&surroundings);
         loaded.add(Layer::Flag, keys);
         Ok(Self {
             lookout,
@@ -153,7 +153,9 @@ fn place(
     flags: &PlaceFlags,
     lookout: &Lookout,
 ) -> Result<Place, PlaceError> {
-    let project = match &flags.project {
+    let named = flags.project.as_deref();
+    let named = named.map(|path| typed(path, surroundings));
+    let project = match &named {
         Some(path) => Project::Named(path),
         None => Project::Nearest,
     };

@@ -14,6 +14,8 @@ mod exit;
 #[cfg(unix)]
 mod flags;
 #[cfg(unix)]
+mod hinted;
+#[cfg(unix)]
 mod lent;
 #[cfg(unix)]
 mod load;

@@ -155,9 +155,8 @@ struct About {
 }
 
 impl Record {
-    /// Opens what was asked for. Nothing may have been opened before.
-    pub(crate) fn open(arguments: &SessionArguments) -> Result<Self, ReportError> {
-        let mut record = Self {
+    fn empty() -> Self {
+        Self {
             file: None,
             journal: Journal::default(),
             asked: SystemTime::now(),
@@ -171,7 +170,12 @@ impl Record {
             settled: false,
             #[cfg(any(target_os = "linux", target_os = "macos"))]
             behind: None,
-        };
+        }
+    }
+
+    /// Opens what was asked for. Nothing may have been opened before.
+    pub(crate) fn open(arguments: &SessionArguments) -> Result<Self, ReportError> {
+        let mut record = Self::empty();
         if arguments.dry_run {
             return Ok(record);
         }
@@ -179,9 +183,28 @@ impl Record {
             record.journal.pages().stream = Some(EventStream::inherited(number.unsigned_abs())?);
         }
         if let Some(path) = &arguments.report {
-            record.file = Some(ReportFile::open(path)?);
+            match ReportFile::open(path) {
+                Ok(file) => record.file = Some(file),
+                Err(error) => {
+                    record.because(with_causes(&error));
+                    record.refused(Exit::Refused);
+                    return Err(error);
+                }
+            }
         }
         Ok(record)
+    }
+
+    /// Tells whoever listens at a descriptor that what was typed makes no sense. Where nobody does,
+    /// nobody is told.
+    pub(crate) fn of_mistake(number: u32, what: &str) {
+        let Ok(stream) = EventStream::inherited(number) else {
+            return;
+        };
+        let mut record = Self::empty();
+        record.journal.pages().stream = Some(stream);
+        record.because(what);
+        record.refused(Exit::Usage);
     }
 
     /// Whether anybody will read it.

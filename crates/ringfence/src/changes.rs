@@ -10,6 +10,7 @@ mod links;
 mod named;
 mod programs;
 mod references;
+mod since;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +43,7 @@ pub use programs::{MOST_PROGRAMS, ProgramChanges};
 use programs::{Programs, holds_programs};
 use references::References;
 pub use references::{ReferenceChange, ReferenceChanges};
+use since::{Since, TICK};
 
 /// Larger files are told by their size.
 const LARGEST: u64 = 64 << 20;
@@ -66,7 +68,7 @@ pub struct Before {
     /// `None` if nobody could look.
     links: Option<Links>,
     given: Given,
-    at: SystemTime,
+    since: Since,
 }
 
 /// Which file something was.
@@ -212,7 +214,7 @@ impl Before {
 
     /// The same, and at the repositories of directories beside it that the command may write.
     pub fn look_beside<'t>(search: &Search, given: impl Iterator<Item = &'t AbsPath>) -> Self {
-        let at = SystemTime::now();
+        let since = Since::now();
         let given = Given::look(search, given.cloned().collect());
         let files = lists::RUN_LATER.iter().map(PathBuf::from);
         let files = files.map(|name| {
@@ -238,11 +240,17 @@ impl Before {
             files,
             repositories,
             programs: directories.map(|all| Programs::look(&search.project, &all)),
-            links: git.map(|directories| Links::look(directories, at)),
+            links: git.map(|directories| Links::look(directories, since.at())),
             references,
             given,
-            at,
+            since,
         }
+    }
+
+    /// To be called right before the session begins, when all else is ready: what is written until then is
+    /// not taken for the session's. Without it that can happen, and nothing is missed.
+    pub fn settle(&mut self) {
+        self.since.settle();
     }
 
     /// Looks again, when nothing of the session is left.
@@ -251,7 +259,7 @@ impl Before {
         let (references, links) = (self.references.take(), self.links.take());
         if let Some(known) = &references {
             let directories = known.directories().iter();
-            changes.git_knobs = named::knobs(directories, &self.project, self.at);
+            changes.git_knobs = named::knobs(directories, &self.project, self.since);
         }
         let references = references.map(|before| before.compare(&self.project));
         for (name, before) in &self.files {
@@ -357,7 +365,7 @@ impl After<'_> {
                 let meaning = above.or_else(|| self.names.meaning(&below));
                 let meaning = meaning.filter(|_| !in_git);
                 if let Some(meaning) = meaning.filter(|_| kind != Entry::Directory)
-                    && is_young(&directory, &below, self.before.at)
+                    && is_young(&directory, &below, self.before.since)
                 {
                     self.named(&below, meaning);
                 }
@@ -375,7 +383,7 @@ impl After<'_> {
             let itself = self.names.meaning(&path) == Some(Meaning::Protected) && !in_git;
             if itself
                 && self.changes.protected.count == told
-                && rustix::fs::fstat(&directory).is_ok_and(|it| changed(&it) >= self.before.at)
+                && rustix::fs::fstat(&directory).is_ok_and(|it| self.before.since.includes(&it))
             {
                 self.named(&path, Meaning::Protected);
             }
@@ -394,7 +402,7 @@ impl After<'_> {
         }
         self.programs.sort();
         if let Some(programs) = &self.before.programs {
-            let since = self.before.at;
+            let since = self.before.since.at();
             self.changes.programs = programs.compare(&root, &self.programs, since);
         }
     }
@@ -418,7 +426,7 @@ impl After<'_> {
             return;
         }
         let mode = Mode::from_raw_mode(status.st_mode);
-        if mode.intersects(Mode::SUID | Mode::SGID) && changed(&status) >= self.before.at {
+        if mode.intersects(Mode::SUID | Mode::SGID) && self.before.since.includes(&status) {
             self.changes.set_id.push(&path);
         }
         let links = links(&status);
@@ -519,6 +527,11 @@ pub(crate) fn links(status: &Stat) -> u64 {
     status.st_nlink as u64
 }
 
+/// When something about a file last changed, and a tick: it did so no later.
+pub(crate) fn changed(status: &Stat) -> SystemTime {
+    stamp(status) + TICK
+}
+
 /// When something about a file last changed: nobody can set this time.
 #[allow(
     clippy::unnecessary_cast,
@@ -526,12 +539,10 @@ pub(crate) fn links(status: &Stat) -> u64 {
     clippy::cast_sign_loss,
     reason = "the fields have other types on other systems"
 )]
-pub(crate) fn changed(status: &Stat) -> SystemTime {
+fn stamp(status: &Stat) -> SystemTime {
     let seconds = u64::try_from(status.st_ctime as i64).unwrap_or_default();
-    // The clock of a file system ticks more slowly than ours.
-    let tick = std::time::Duration::from_millis(20);
     let since = std::time::Duration::new(seconds, status.st_ctime_nsec as u32);
-    UNIX_EPOCH + since + tick
+    UNIX_EPOCH + since
 }
 
 /// SHA-256 of a regular file, in the usual digits; of a very large one its size, and of what is no

@@ -21,11 +21,12 @@ use ringfence_core::request::{Answer, Request, Scope};
 use ringfence_core::text::printable_path;
 
 use super::bare::outside;
-use super::grants::command_to_paste;
+use super::grants::{command_to_paste, flags_to_paste};
 use super::run::Job;
 use super::with_causes;
 use crate::asking::{RequestFlags, WantedFlags};
 use crate::exit::Exit;
+use crate::flags::typed;
 use crate::load::Scene;
 use crate::output::{complain, tell, visible};
 use crate::record::Journal;
@@ -319,7 +320,7 @@ fn request(
     } = &flags.wanted;
     let mut permissions = Permissions::new();
     for path in request_write {
-        let asked = scene.surroundings.current.as_path().join(path);
+        let asked = typed(path, &scene.surroundings);
         let canonical = existing(&asked, scene)?;
         if canonical.as_path() != asked {
             links.push((path.clone(), canonical.clone()));
@@ -519,13 +520,21 @@ pub(super) fn keep_no(
 /// Says what would have been needed, for people and for programs.
 fn denied(missing: &Request, why: &str, flags: &RequestFlags) -> Exit {
     let needed = serde_json::to_string(missing).unwrap_or_default();
-    let paste = command_to_paste(&missing.permissions, flags.thread.as_ref());
+    let kept = command_to_paste(&missing.permissions, flags.thread.as_ref());
+    let kept = match &flags.thread {
+        Some(_) => format!("in this thread: {kept}"),
+        None => format!("always, in every project: {kept}"),
+    };
+    let help = match flags_to_paste(&missing.permissions) {
+        Some(once) => format!("to grant it once: `{once}`; {kept}"),
+        None => format!("to grant it {kept}"),
+    };
     complain(
         &format!(
             "the command asks for more than it may, and {why}: {}",
             missing.permissions
         ),
-        Some(&format!("to grant it: {paste}")),
+        Some(&help),
     );
     tell(&visible(&format!("ringfence: needed {needed}\n")));
     Exit::Refused

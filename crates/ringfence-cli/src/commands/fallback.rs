@@ -6,7 +6,7 @@
 use std::io::IsTerminal;
 
 use ringfence::approve::bound::bind;
-use ringfence::approve::{Approver, Obstacle, Question};
+use ringfence::approve::{Approver, AskError, Obstacle, Question};
 use ringfence::decision::{Decision, Outcome};
 use ringfence::launch::LaunchError;
 use ringfence_core::permission::Permission;
@@ -125,7 +125,7 @@ impl<'a> Fallback<'a> {
                     decided(Decision::answered(&request, answer, who));
                     let thread = flags.thread.as_ref();
                     keep_no(&scene.surroundings, thread, answer, &request)?;
-                    return Err(refused("the answer was no", &request, flags));
+                    return Err(refused("the answer was no", None, &request));
                 }
                 Err(error) => {
                     decided(Decision::new(
@@ -133,7 +133,8 @@ impl<'a> Fallback<'a> {
                         Outcome::Denied,
                         unanswered(who, &error),
                     ));
-                    return Err(refused(&error.to_string(), &request, flags));
+                    let help = who_could_say(&error, &request, flags);
+                    return Err(refused(&error.to_string(), help.as_deref(), &request));
                 }
             };
             // Everything is looked at once more: the answer was for what was shown.
@@ -172,21 +173,26 @@ fn somebody(flags: &RequestFlags) -> Result<Option<Box<dyn Approver>>, Exit> {
     Ok(None)
 }
 
-fn refused(why: &str, request: &Request, flags: &RequestFlags) -> Exit {
-    let needed = serde_json::to_string(request).unwrap_or_default();
-    let help = match &flags.thread {
-        Some(thread) => format!(
+/// What would have somebody say yes, unless somebody has just not done so.
+fn who_could_say(error: &AskError, request: &Request, flags: &RequestFlags) -> Option<String> {
+    match (&flags.thread, error) {
+        (Some(thread), _) => Some(format!(
             "to go on without the sandbox in this thread: {}",
             command_to_paste(&request.permissions, Some(thread))
-        ),
-        None => {
+        )),
+        (None, AskError::Nobody) => Some(
             "at a terminal, or with `--approve-cmd`, somebody is asked whether to go on without it"
-                .to_owned()
-        }
-    };
+                .to_owned(),
+        ),
+        (None, _) => None,
+    }
+}
+
+fn refused(why: &str, help: Option<&str>, request: &Request) -> Exit {
+    let needed = serde_json::to_string(request).unwrap_or_default();
     complain(
         &format!("the sandbox cannot be made, and {why}: nothing was started"),
-        Some(&help),
+        help,
     );
     tell(&visible(&format!("ringfence: needed {needed}\n")));
     Exit::Refused

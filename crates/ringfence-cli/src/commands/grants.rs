@@ -9,6 +9,7 @@ use ringfence_core::origin::{Layer, Origin};
 use ringfence_core::permission::{Permission, Permissions};
 use ringfence_core::request::{Request, Scope};
 use ringfence_core::settings::{GitLevel, Kind};
+use ringfence_core::text::printable_path;
 use serde::Serialize;
 
 use super::approve::{always, existing};
@@ -16,7 +17,7 @@ use super::with_causes;
 use crate::args::PlaceFlags;
 use crate::asking::{GrantChange, GrantsCommand};
 use crate::exit::Exit;
-use crate::flags::Flags;
+use crate::flags::{Flags, typed};
 use crate::load::{Purpose, Scene, said};
 use crate::output::{answer, answer_json, complain};
 use crate::print::grant::shell_word;
@@ -194,7 +195,7 @@ fn add(change: &GrantChange) -> Result<Exit, Exit> {
     let scene = scene(purpose(change))?;
     let mut permissions = named(change);
     for path in &change.write {
-        let path = existing(&scene.surroundings.current.as_path().join(path), &scene)?;
+        let path = existing(&typed(path, &scene.surroundings), &scene)?;
         permissions.insert(Permission::Write(path));
     }
     let kept = if let Some(id) = &change.thread {
@@ -209,8 +210,20 @@ fn add(change: &GrantChange) -> Result<Exit, Exit> {
         complain(&why, help);
         Exit::Refused
     })?;
+    let said = format!("granted: {permissions}{}\n", kept_in(&scene, change)?);
     decided(&scene, Outcome::Granted, permissions, change);
-    Ok(Exit::Success)
+    Ok(answer(&said))
+}
+
+/// For how long what is changed holds, and in which file it is written.
+fn kept_in(scene: &Scene, change: &GrantChange) -> Result<String, Exit> {
+    let (scope, path) = if let Some(id) = &change.thread {
+        (format!("thread {id}"), threads(scene)?.path(id))
+    } else {
+        let always = always(&scene.surroundings).ok_or_else(homeless)?;
+        ("always".to_owned(), always.path().to_owned())
+    };
+    Ok(format!(" ({scope}, in {})", printable_path(&path)))
 }
 
 fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
@@ -218,7 +231,7 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
     let mut permissions: Vec<Permission> = named(change).iter().cloned().collect();
     for path in &change.write {
         // It may be gone, or a link by now: the name that was granted is what counts.
-        let path = scene.surroundings.current.as_path().join(path);
+        let path = typed(path, &scene.surroundings);
         let path = ringfence_core::path::AbsPath::lexical(path).map_err(|error| {
             complain(&error.to_string(), None);
             Exit::Usage
@@ -226,6 +239,8 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
         permissions.push(Permission::Write(path));
     }
     let mut done = Exit::Success;
+    let kept = kept_in(&scene, change)?;
+    let mut out = String::new();
     for permission in permissions {
         let revoked = if let Some(id) = &change.thread {
             let revoked = threads(&scene)?.revoke(id, &permission);
@@ -237,6 +252,7 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
         };
         match revoked {
             Ok(true) => {
+                let _ = writeln!(out, "taken back: {permission}{kept}");
                 let permissions = [permission].into_iter().collect();
                 decided(&scene, Outcome::Taken, permissions, change);
             }
@@ -245,12 +261,14 @@ fn revoke(change: &GrantChange) -> Result<Exit, Exit> {
                 done = Exit::No;
             }
             Err((why, help)) => {
+                answer(&out);
                 complain(&why, help);
                 return Err(Exit::Refused);
             }
         }
     }
-    Ok(done)
+    let said = answer(&out);
+    Ok(if done == Exit::Success { said } else { done })
 }
 
 /// Leaves a trace of what was changed by hand.
@@ -301,6 +319,30 @@ fn threads(scene: &Scene) -> Result<Threads, Exit> {
 fn homeless() -> Exit {
     complain("there is no place to keep grants: HOME is not set", None);
     Exit::Refused
+}
+
+/// The flags of `run` that let one command do this, if there are any.
+pub(super) fn flags_to_paste(permissions: &Permissions) -> Option<String> {
+    if permissions.contains(&Permission::Unsandboxed) {
+        return Some("--preset track".to_owned());
+    }
+    let any_host = permissions.contains(&Permission::AnyHost);
+    let mut flags = Vec::new();
+    for permission in permissions {
+        flags.push(match permission {
+            Permission::AnyHost => "--net all".to_owned(),
+            Permission::Git(level) => format!("--git {level}"),
+            Permission::Host(_) if any_host => continue,
+            Permission::Host(pattern) => {
+                format!("--allow-host {}", shell_word(pattern.to_string().as_ref()))
+            }
+            Permission::Write(path) => {
+                format!("--write {}", shell_word(path.as_path().as_os_str()))
+            }
+            Permission::Fallback | Permission::Unsandboxed | Permission::WriteAll => return None,
+        });
+    }
+    Some(flags.join(" "))
 }
 
 /// The command that would grant this.

@@ -1,5 +1,6 @@
 //! `ringfence log`.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -32,18 +33,35 @@ pub(super) fn run(arguments: &Log) -> Result<Exit, Exit> {
     // From before the past is read, so that nothing falls between.
     let mut reader = Reader::at_end(&state);
     let mut found = false;
+    let mut past = VecDeque::new();
     for path in files(&state) {
         let file = File::open(&path).map_err(|error| unreadable(&error))?;
         for line in BufReader::new(file).split(b'\n') {
             let line = line.map_err(|error| unreadable(&error))?;
-            let Some(event) = wanted(&line, arguments) else {
+            let Some(event) = of_session(&line, arguments) else {
                 continue;
             };
             found = true;
-            let said = say(&event, arguments);
-            if said != Exit::Success {
-                return Ok(said);
+            if !is_wanted(&event, arguments) {
+                continue;
             }
+            let Some(last) = arguments.last else {
+                let said = say(&event, arguments);
+                if said != Exit::Success {
+                    return Ok(said);
+                }
+                continue;
+            };
+            past.push_back(event);
+            if past.len() > last {
+                past.pop_front();
+            }
+        }
+    }
+    for event in past {
+        let said = say(&event, arguments);
+        if said != Exit::Success {
+            return Ok(said);
         }
     }
     if !arguments.follow {
@@ -54,7 +72,8 @@ pub(super) fn run(arguments: &Log) -> Result<Exit, Exit> {
     }
     loop {
         for line in reader.new_lines().map_err(|error| unreadable(&error))? {
-            let event = wanted(&line, arguments);
+            let event = of_session(&line, arguments);
+            let event = event.filter(|event| is_wanted(event, arguments));
             let said = event.map_or(Exit::Success, |event| say(&event, arguments));
             if said != Exit::Success {
                 return Ok(said);
@@ -77,8 +96,13 @@ fn unknown(name: &str) -> Exit {
     Exit::No
 }
 
-/// An event that was asked for. What is none of ours is left out.
-fn wanted(line: &[u8], arguments: &Log) -> Option<Value> {
+/// Whether an event is of a kind that was asked for.
+fn is_wanted(event: &Value, arguments: &Log) -> bool {
+    !arguments.denials || matches!(event["event"].as_str(), Some("denial" | "refused"))
+}
+
+/// An event of the session that was asked for. What is none of ours is left out.
+fn of_session(line: &[u8], arguments: &Log) -> Option<Value> {
     let event = serde_json::from_slice::<Value>(line).ok()?;
     let wanted = arguments.session.as_deref().is_none_or(|wanted| {
         let is = |key: &str| event[key].as_str() == Some(wanted);
@@ -143,10 +167,13 @@ fn sentence(event: &Value) -> String {
         Some("refused") => write!(out, "refused  {}", told("error")),
         Some("denial") => write!(
             out,
-            "denied   {} {} ({} times; {})",
+            "denied   {} {} ({}{})",
             text("what"),
             told("target"),
-            event["count"],
+            match event["count"].as_u64() {
+                Some(0 | 1) => String::new(),
+                _ => format!("{} times; ", event["count"]),
+            },
             told("fix")
         ),
         Some("decision") => {

@@ -16,6 +16,7 @@ pub(crate) mod judged;
 mod linger;
 mod log;
 mod man;
+mod mistyped;
 mod preview;
 mod question;
 mod refusal;
@@ -30,13 +31,12 @@ use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 use ringfence_core::plan::HostFacts;
 
 use crate::args::{Cli, Command, Run};
 use crate::exit::Exit;
-use crate::output::{answer, complain, tell, visible};
+use crate::output::complain;
 
 /// Does what was typed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ahead = ahead::guess(&arguments);
     let command = match parse(&arguments) {
         Ok(command) => command,
-        Err(error) => return usage(&error).into(),
+        Err(error) => return mistyped::say(&arguments, error).into(),
     };
     let done = match command {
         Command::Run(arguments) => {
@@ -108,7 +108,21 @@ fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
     {
         return Ok(Command::Run(Box::new(run.arguments)));
     }
-    Cli::try_parse_from(arguments).map(|cli| cli.command)
+    let read = match arguments {
+        [name, help, commands @ ..] if help == "help" => {
+            Cli::try_parse_from(helped(name, commands))
+        }
+        _ => Cli::try_parse_from(arguments),
+    };
+    read.map(|cli| cli.command)
+}
+
+/// `ringfence help run` is `ringfence run --help`: as a command of its own it would bring a copy of every
+/// other into completions and manual pages.
+fn helped(name: &OsString, commands: &[OsString]) -> Vec<OsString> {
+    let commands = commands.iter().skip_while(|word| *word == "help");
+    let words = std::iter::once(name).chain(commands).cloned();
+    words.chain(["--help".into()]).collect()
 }
 
 fn parse_run(arguments: &[OsString]) -> Option<Run> {
@@ -128,19 +142,6 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// Help and version are answers; everything else is a mistake.
-fn usage(error: &clap::Error) -> Exit {
-    let text = error.render().to_string();
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
-        return answer(&text);
-    }
-    tell(&visible(&text));
-    Exit::Usage
 }
 
 /// The facts of the host that a plan is for: a named one, one from a file, or this one.

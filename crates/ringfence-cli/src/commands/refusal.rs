@@ -5,11 +5,11 @@ use std::path::Path;
 use ringfence::launch::LaunchError;
 use ringfence::planned::Planned;
 use ringfence::probe::Findings;
-use ringfence_core::plan::{Feature, Step};
+use ringfence_core::plan::{Feature, Gap, Step};
 
 use super::with_causes;
 use crate::exit::Exit;
-use crate::output::{complain, tell};
+use crate::output::{complain, tell, visible};
 use crate::print::grant::shell_word;
 use crate::print::plan::{and_more, gaps_by_reason};
 
@@ -87,7 +87,17 @@ pub(super) fn explain_gaps(planned: &Planned) -> String {
         );
         short.push(format!("not enforced: {}{more}", gap.rule));
     }
-    tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
+    let gaps = planned.plan().gaps();
+    if gaps.iter().all(Gap::is_grant) {
+        let mut origins: Vec<String> = gaps.iter().map(|gap| gap.origin.to_string()).collect();
+        origins.dedup();
+        tell(&visible(&format!(
+            "ringfence: nothing was started; leave out {}, or start without it: `--on-gap report`\n",
+            origins.join(", ")
+        )));
+    } else {
+        tell("ringfence: nothing was started; `--on-gap report` starts without these rules\n");
+    }
     short.join("; ")
 }
 

@@ -106,7 +106,10 @@ pub(super) fn start(job: &Job<'_>) -> ExitCode {
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     match linger::behind(job.lingering) {
         Ok(behind) => record.behind = behind,
-        Err(exit) => return exit.into(),
+        Err(exit) => {
+            record.refused(exit);
+            return exit.into();
+        }
     }
     // What lingers may outlast whoever has the streams by then; the one in front sees to them.
     let _lent = job.lingering.is_none().then(Lent::now);
@@ -316,8 +319,10 @@ fn launch(
                 complain(what, Some("change them, or see `ringfence explain --plan`"));
                 return Err(Stopped::Refused(Exit::Refused));
             }
-            // Nobody is asked to go without a sandbox for a limit, which would not hold there either.
-            if planned.plan().gaps().iter().all(Gap::is_limit) {
+            // Nobody is asked to go without a sandbox for a limit, which would not hold there either, nor
+            // for a grant: without it everything holds.
+            let gaps = planned.plan().gaps();
+            if gaps.iter().all(|gap| gap.is_limit() || gap.is_grant()) {
                 return Err(Stopped::Refused(Exit::Refused));
             }
             return Err(Stopped::Unmade(why));
@@ -423,7 +428,7 @@ fn session(
     };
     // Looking at a large project takes time, so only for somebody who reads what it comes to.
     let wanted = options.verbose > 0 || record.is_wanted();
-    let before = wanted.then(|| Before::look_beside(search, policy.given()));
+    let mut before = wanted.then(|| Before::look_beside(search, policy.given()));
     let mut front = Front::new(job.terminal, shown)?;
     given.streams = front.streams();
     let presumed = given.is_presumed();
@@ -447,6 +452,9 @@ fn session(
             &format!("use {} as it was granted", moved.path()),
             source,
         ));
+    }
+    if let Some(before) = &mut before {
+        before.settle();
     }
     let running = prepared.spawn_while(|| {
         record.warn_of_secrets(policy);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ringfence::place::{Lookout, Surroundings};
-use ringfence::sessions::{Registry, Session, State};
+use ringfence::sessions::{Registry, RegistryError, Session, State};
 use ringfence_core::text::printable;
 use serde::Serialize;
 
@@ -49,9 +49,8 @@ pub(super) fn run(command: &SessionsCommand) -> Result<Exit, Exit> {
         SessionsCommand::Kill { names } => {
             let mut exit = Exit::Success;
             for name in names {
-                match registry.kill(name) {
-                    Ok(_) => tell(&visible(&format!("ended {name}\n"))),
-                    Err(error) => exit = refused(&error),
+                if let Err(error) = end(&registry, name) {
+                    exit = refused(&error);
                 }
             }
             Ok(exit)
@@ -74,6 +73,30 @@ pub(super) fn run(command: &SessionsCommand) -> Result<Exit, Exit> {
             Ok(answer(&out))
         }
     }
+}
+
+/// Ends every session with this name, and says which.
+fn end(registry: &Registry, name: &str) -> Result<(), RegistryError> {
+    let mut sessions = registry.sessions()?;
+    sessions.retain(|session| session.name == name || session.id == name);
+    if sessions.len() < 2 {
+        registry.kill(name)?;
+        tell(&visible(&format!("ended {name}\n")));
+        return Ok(());
+    }
+    for session in sessions {
+        match registry.kill(&session.id) {
+            // It ended by itself meanwhile.
+            Err(RegistryError::NoSuch { .. }) => continue,
+            ended => ended?,
+        };
+        let command = printable(&session.command);
+        tell(&visible(&format!(
+            "ended {name} ({}, {command})\n",
+            session.id
+        )));
+    }
+    Ok(())
 }
 
 fn open() -> Result<Option<Registry>, Exit> {
@@ -104,7 +127,7 @@ fn unknown(names: &[String]) -> Exit {
     Exit::No
 }
 
-fn refused(error: &ringfence::sessions::RegistryError) -> Exit {
+fn refused(error: &RegistryError) -> Exit {
     complain(&super::with_causes(error), None);
     Exit::No
 }

@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::flags::Flags;
 use crate::load::{Purpose, Scene, find};
 use crate::output::{Colour, answer, answer_json, tell};
+use crate::print::plan::Detail;
 use crate::print::{diagnostics, policy};
 
 pub(super) fn run(command: &SettingsCommand) -> Result<Exit, Exit> {
@@ -48,7 +49,10 @@ fn show(arguments: &Show) -> Result<Exit, Exit> {
     if arguments.json {
         return Ok(answer_json(&policy::Record::new(&resolved)));
     }
-    Ok(answer(&policy::render(&resolved)))
+    Ok(answer(&policy::render(
+        &resolved,
+        Detail::from_count(arguments.verbose),
+    )))
 }
 
 #[derive(Serialize)]

@@ -12,6 +12,7 @@ use super::run::{Job, Terminal, start};
 use crate::args::ShellArguments;
 use crate::exit::Exit;
 use crate::output::complain;
+use crate::record::Record;
 
 pub(super) fn run(arguments: &ShellArguments) -> ExitCode {
     if arguments.session.shell_policy.is_some() {
@@ -20,6 +21,9 @@ pub(super) fn run(arguments: &ShellArguments) -> ExitCode {
             "--shell-policy reads a command before it runs, and nobody can read what will be typed",
             Some("use it with `ringfence run`, or take it away: the sandbox holds all the same"),
         );
+        if let Ok(record) = Record::open(&arguments.session) {
+            record.refused(Exit::Usage);
+        }
         return Exit::Usage.into();
     }
     let asked = std::env::var_os("SHELL");

@@ -35,15 +35,36 @@ pub(crate) fn render(mistakes: &[Mistake<'_>], colour: Colour) -> String {
     if let Some(more) = mistakes.len().checked_sub(MOST).filter(|more| *more > 0) {
         let _ = writeln!(out, "… and {more} more");
     }
-    let _ = match errors {
-        0 => Ok(()),
-        1 => writeln!(out, "error: nothing starts with a mistake in the settings"),
-        many => writeln!(
+    let wrong = where_wrong(mistakes);
+    let _ = match (errors, &*wrong) {
+        (0, _) => Ok(()),
+        (1, ["flags"]) => writeln!(out, "error: nothing starts with a mistake in a flag"),
+        (1, ["variables"]) => writeln!(out, "error: nothing starts with a mistake in a variable"),
+        (1, _) => writeln!(out, "error: nothing starts with a mistake in the settings"),
+        (many, _) => writeln!(
             out,
-            "error: nothing starts with {many} mistakes in the settings"
+            "error: nothing starts with {many} mistakes in the {}",
+            wrong.join(" and the ")
         ),
     };
     out
+}
+
+/// What the errors are in.
+fn where_wrong(mistakes: &[Mistake<'_>]) -> Vec<&'static str> {
+    let errors = mistakes
+        .iter()
+        .filter(|mistake| mistake.severity() == Severity::Error);
+    let places = errors.map(|mistake| match mistake {
+        Mistake::Elsewhere(complaint) => match complaint.origin {
+            Origin::Flag { .. } => "flags",
+            Origin::Environment { .. } => "variables",
+            _ => "settings",
+        },
+        _ => "settings",
+    });
+    let places: std::collections::BTreeSet<_> = places.collect();
+    places.into_iter().collect()
 }
 
 fn render_one(mistake: &Mistake<'_>, renderer: &Renderer) -> String {
@@ -53,7 +74,10 @@ fn render_one(mistake: &Mistake<'_>, renderer: &Renderer) -> String {
             let title = format!("{} cannot be read", printable_path(path));
             let group = Level::ERROR
                 .primary_title(title)
-                .element(Level::NOTE.message(visible(&error.to_string())));
+                .element(Level::NOTE.message(visible(&error.to_string())))
+                .element(Level::HELP.message(
+                    "let it be a file that you can read, or move it away: nobody can say what it forbids",
+                ));
             renderer.render(&[group])
         }
         Mistake::Elsewhere(complaint) => {

@@ -16,16 +16,18 @@ pub(crate) enum Detail {
     /// The acts and the reason for each position.
     Acts,
     /// Every mount and rule as well.
+    Rules,
+    /// And every name that must not appear.
     Everything,
 }
 
 impl Detail {
     /// From the number of `-v`.
     pub(crate) fn from_count(count: u8) -> Self {
-        if count == 0 {
-            Self::Acts
-        } else {
-            Self::Everything
+        match count {
+            0 => Self::Acts,
+            1 => Self::Rules,
+            _ => Self::Everything,
         }
     }
 }
@@ -52,8 +54,8 @@ pub(crate) fn render(policy: &Policy, facts: &HostFacts, plan: &Plan, detail: De
     for (index, act) in plan.acts().iter().enumerate() {
         let _ = writeln!(out, "{:>3}. {act}", index + 1);
         let _ = writeln!(out, "       {}", act.step().reason());
-        if detail == Detail::Everything {
-            details(&mut out, act);
+        if detail != Detail::Acts {
+            details(&mut out, act, detail);
         }
     }
     out.push('\n');
@@ -61,11 +63,15 @@ pub(crate) fn render(policy: &Policy, facts: &HostFacts, plan: &Plan, detail: De
     out
 }
 
-fn details(out: &mut String, act: &Act) {
+fn details(out: &mut String, act: &Act, detail: Detail) {
     let mut item = |text: &dyn std::fmt::Display| {
         let _ = writeln!(out, "         - {text}");
     };
     if let Act::Names { absent } = act {
+        if detail == Detail::Rules {
+            item(&"-vv lists them");
+            return;
+        }
         for path in absent {
             item(path);
         }

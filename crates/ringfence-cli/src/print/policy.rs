@@ -13,8 +13,10 @@ use ringfence_core::settings::{GitLevel, Kind, Limit, OnGap, Preset, ShellRule, 
 use ringfence_core::text::printable;
 use serde::Serialize;
 
-/// Everything that holds.
-pub(crate) fn render(policy: &Policy) -> String {
+use super::plan::Detail;
+
+/// Everything that holds; what does not exist here in one line for each list, unless all is wanted.
+pub(crate) fn render(policy: &Policy, detail: Detail) -> String {
     let mut out = String::new();
     let mut general = Table::default();
     general.row(&"project", policy.project(), &"");
@@ -43,11 +45,16 @@ pub(crate) fn render(policy: &Policy) -> String {
         &rules.default_access(),
         rules.default_origin(),
     );
-    let mut left_out = 0;
+    let (mut secrets, mut protected) = (0, 0);
     for rule in rules.rules() {
         // What this machine does not have would bury what it has.
-        if rule.found == Found::Absent && rule.origin == Origin::BuiltIn(BuiltIn::Secrets) {
-            left_out += 1;
+        let count = match rule.origin {
+            Origin::BuiltIn(BuiltIn::Secrets) => Some(&mut secrets),
+            Origin::BuiltIn(BuiltIn::Protected) => Some(&mut protected),
+            _ => None,
+        };
+        if let (Some(count), Found::Absent, Detail::Acts) = (count, rule.found, detail) {
+            *count += 1;
             continue;
         }
         let absent = match rule.found {
@@ -61,10 +68,16 @@ pub(crate) fn render(policy: &Policy) -> String {
         );
     }
     files.write(&mut out);
-    if left_out > 0 {
+    if secrets > 0 {
         let _ = writeln!(
             out,
-            "  and {left_out} paths of the built-in secrets list that do not exist here: hidden"
+            "  and {secrets} paths of the built-in secrets list that do not exist here: hidden"
+        );
+    }
+    if protected > 0 {
+        let _ = writeln!(
+            out,
+            "  and {protected} names of the built-in list of files that run later, which do not exist here: not to be made (-v lists them)"
         );
     }
 

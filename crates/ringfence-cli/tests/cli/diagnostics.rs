@@ -163,3 +163,53 @@ fn problems_are_data_for_programs() {
     assert_eq!(ran.code, Some(2));
     insta::assert_snapshot!(ran.golden());
 }
+
+/// A mistake is called by where it was made, and told once.
+#[test]
+fn a_mistake_is_named_for_its_place() {
+    let world = World::new();
+    let run = |flags: &[&str], variable: &str| {
+        let mut command = world.command();
+        command.arg("run").args(flags).args(["--", "true"]);
+        if !variable.is_empty() {
+            command.env("RINGFENCE_RO", variable);
+        }
+        world.ran(&command.output().unwrap()).errors
+    };
+    let track = run(&["--preset", "track", "--allow-host", "x.example"], "");
+    assert_eq!(track.matches("restricts nothing").count(), 1, "{track}");
+    for (flags, variable, said) in [
+        (&["--read", "absent"][..], "", "with a mistake in a flag"),
+        (&[], "/absent", "with a mistake in a variable"),
+        (
+            &["--read", "absent", "--write", "missing"],
+            "",
+            "with 2 mistakes in the flags",
+        ),
+        (
+            &["--read", "absent"],
+            "/absent",
+            "with 2 mistakes in the flags and the variables",
+        ),
+    ] {
+        let errors = run(flags, variable);
+        let last = errors.lines().last().unwrap();
+        assert_eq!(last, format!("error: nothing starts {said}"), "{errors}");
+    }
+    world.user_settings("{ \"presett\": \"agent\" }\n");
+    let errors = run(&["--read", "absent"], "");
+    // What cannot be read is not resolved, so nobody knows of the flag yet.
+    assert!(errors.contains("in the settings"), "{errors}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
+    let world = World::new();
+    world.write("home/.config/ringfence/settings.json/x", "");
+
+    let ran = world.run(&["run", "--", "true"]);
+
+    assert_eq!(ran.code, Some(2));
+    let help = "= help: let it be a file that you can read, or move it away";
+    assert!(ran.errors.contains(help), "{}", ran.errors);
+}

@@ -180,3 +180,52 @@ fn the_command_keeps_its_own_flags() {
     assert_eq!(line(&["ls", "--read", "-v"]), "command  ls --read -v");
     assert_eq!(line(&["--", "--odd", "a b"]), "command  --odd 'a b'");
 }
+
+/// Most shells leave `--hide=~/x` as it is.
+#[test]
+fn a_home_in_a_flag_is_the_home() {
+    let world = World::new();
+    world.write("home/data/x", "");
+    std::fs::create_dir(world.home().join("other")).unwrap();
+    let shown = |flags: &[&str]| {
+        let ran = world.run(&[&["settings", "show"], flags].concat());
+        assert_eq!(ran.code, Some(0), "{flags:?}: {}", ran.errors);
+        squeeze_all(&ran.out)
+    };
+    for (flag, line) in [
+        ("--read=~/data", "[HOME]/data  read  flag --read"),
+        (
+            "--exec=~/data",
+            "[HOME]/data  read and execute  flag --exec",
+        ),
+        (
+            "--write=~/data/",
+            "[HOME]/data  read, execute and write  flag --write",
+        ),
+        ("--hide=~/data/x", "[HOME]/data/x  hidden  flag --hide"),
+        ("--project=~/other", "project  [HOME]/other"),
+        // Somebody else's, or a directory of that name.
+        (
+            "--hide=~root/x",
+            "[PROJECT]/~root/x (does not exist)  hidden  flag --hide",
+        ),
+        (
+            "--hide=./~/x",
+            "[PROJECT]/~/x (does not exist)  hidden  flag --hide",
+        ),
+    ] {
+        let out = shown(&[flag]);
+        assert!(out.contains(line), "{flag}: {out}");
+    }
+    let asked = world.run(&["run", "--no-prompt", "--request-write=~/data", "--", "true"]);
+    assert!(
+        asked.errors.contains("write [HOME]/data"),
+        "{}",
+        asked.errors
+    );
+}
+
+fn squeeze_all(text: &str) -> String {
+    let lines = text.lines().map(crate::world::squeeze);
+    lines.collect::<Vec<_>>().join("\n")
+}

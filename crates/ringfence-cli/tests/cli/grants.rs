@@ -61,6 +61,37 @@ fn without_anybody_to_ask_the_answer_is_no_and_says_what_was_needed() {
     let json: Value = serde_json::from_str(json.unwrap()).unwrap();
     assert_eq!(json["permissions"][0]["kind"], "write");
     assert_eq!(json["permissions"][1]["value"], "a.org");
+    // For one command comes before for always.
+    for (asked, help) in [
+        (
+            &["--request-write", "../outside", "--request-host", "a.org"][..],
+            "to grant it once: `--write [HOME]/outside --allow-host a.org`; always, in every project: ringfence",
+        ),
+        (
+            &["--request-unsandboxed", "--request-host", "a.org"],
+            "to grant it once: `--preset track`; always, in every project: ringfence grants add --host a.org --unsandboxed",
+        ),
+        (
+            &["--request-all-hosts", "--thread", "t"],
+            "to grant it once: `--net all`; in this thread: ringfence grants add --all-hosts --thread t",
+        ),
+        (
+            &["--request-write-all"],
+            "to grant it always, in every project: ringfence grants add --write-all",
+        ),
+    ] {
+        let ran = try_writing(&world, asked);
+        assert_eq!(ran.code, Some(125), "{ran:?}");
+        assert!(ran.errors.contains(help), "{}", ran.errors);
+    }
+    for once in [
+        &["--write", "../outside", "--allow-host", "a.org"][..],
+        &["--preset", "track"],
+    ] {
+        let ran = try_writing(&world, once);
+        assert_eq!((ran.code, made(&world)), (Some(0), true), "{ran:?}");
+        fs::remove_file(world.home().join("outside/made")).unwrap();
+    }
 }
 
 #[test]
@@ -191,6 +222,13 @@ fn hiding_git_is_nothing_that_can_be_granted_or_asked_for() {
         assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.golden());
     }
     assert_eq!(world.run(&["grants", "add", "--git", "read"]).code, Some(0));
+    let place = "(always, in [HOME]/.config/ringfence/settings.json)";
+    let added = world.run(&["grants", "add", "--host", "a.org"]);
+    assert_eq!(added.out, format!("granted: reach a.org {place}\n"));
+    let taken = world.run(&["grants", "revoke", "--host", "b.org", "--host", "a.org"]);
+    assert_eq!(taken.code, Some(1));
+    assert_eq!(taken.out, format!("taken back: reach a.org {place}\n"));
+    fs::write(&settings, "{ \"git\": \"full\" }").unwrap();
     let now = fs::read_to_string(settings).unwrap();
     assert_eq!(now, "{ \"git\": \"full\" }");
 
@@ -420,7 +458,7 @@ fn running_outside_is_said_and_can_be_forbidden() {
 #[test]
 fn a_corrupt_thread_starts_nothing_and_says_where_it_is() {
     let world = World::new();
-    world.run(&["grants", "add", "--thread", "one", "--host", "a.org"]);
+    let said = world.run(&["grants", "add", "--thread", "one", "--host", "a.org"]);
     let threads = world.home().join(".local/state/ringfence/threads");
     let entries = fs::read_dir(&threads)
         .unwrap()
@@ -428,7 +466,11 @@ fn a_corrupt_thread_starts_nothing_and_says_where_it_is() {
     let file = entries
         .into_iter()
         .find(|path| path.extension().is_some_and(|e| e == "json"));
-    fs::write(file.unwrap(), "{").unwrap();
+    let file = file.unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let place = "thread one, in [HOME]/.local/state/ringfence/threads";
+    assert_eq!(said.out, format!("granted: reach a.org ({place}/{name})\n"));
+    fs::write(file, "{").unwrap();
     let ran = try_writing(&world, &["--thread", "one"]);
     assert_eq!(ran.code, Some(125), "{ran:?}");
     assert!(ran.errors.contains("to start anew: mv"), "{}", ran.errors);

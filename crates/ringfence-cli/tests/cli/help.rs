@@ -105,3 +105,53 @@ fn a_manual_page_for_every_command() {
     let first = examples.lines().next().unwrap();
     assert_eq!(first, r"ringfence run \-\- cargo test");
 }
+
+/// What bash would offer at the end of a line.
+fn offered(world: &World, line: &[&str]) -> Vec<String> {
+    let script = world.run(&["completions", "bash"]).out;
+    let file = world.write("completions.bash", script);
+    let complete = r#". "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _ringfence_or_command ringfence "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let output = std::process::Command::new("bash")
+        .args(["--norc", "-c", complete, "bash"])
+        .arg(file)
+        .args(line)
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Completions know the usual values, also where others are taken.
+#[test]
+fn completions_offer_usual_values_and_commands() {
+    let world = World::new();
+    for (line, value) in [
+        (&["ringfence", "hook", ""][..], "claude-code"),
+        (&["ringfence", "hook", "install", ""], "gemini"),
+        (&["ringfence", "run", "--shell-policy", ""], "verify"),
+        (&["ringfence", "check", "--rules", "re"], "relaxed"),
+        (&["ringfence", "run", "--limit", "me"], "memory="),
+        (&["ringfence", "run", "--unix-socket", ""], "ssh-agent"),
+        (&["ringfence", "run", "--pres"], "--preset"),
+        (&["ringfence", "run", "--", "mkfif"], "mkfifo"),
+        (&["ringfence", "run", "-v", "--", "mkfif"], "mkfifo"),
+    ] {
+        let offered = offered(&world, line);
+        assert!(
+            offered.iter().any(|it| it == value),
+            "{line:?}: {offered:?}"
+        );
+    }
+    // Behind a command nothing of ours is offered.
+    let offered = offered(&world, &["ringfence", "run", "--", "true", "--pre"]);
+    assert_eq!(offered, [""]);
+    // And whatever is taken otherwise still is.
+    let socket = world.root().join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let socket = socket.to_str().unwrap();
+    let ran = world.run(&["settings", "show", "--unix-socket", socket]);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+}

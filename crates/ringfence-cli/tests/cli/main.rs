@@ -39,6 +39,8 @@ mod link;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod missing;
+#[cfg(test)]
+mod mistyped;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod nested;

@@ -104,6 +104,9 @@ fn it_is_said_why_a_program_is_not_found() {
     let ran = world.run(&["run", "--", "./no-loader"]);
     assert_eq!(ran.code, Some(127), "{}", ran.errors);
     assert!(ran.errors.contains("/ld-absen"), "{}", ran.errors);
+    let ran = world.run(&["run", "--", ""]);
+    assert_eq!(ran.code, Some(127), "{}", ran.errors);
+    assert_eq!(ran.errors, "error: '': command not found\n");
     // What is nowhere, and what nobody could run outside either.
     for command in ["./absent", "no-such-program", key.to_str().unwrap()] {
         let ran = world.run(&["run", "--", command]);

@@ -28,6 +28,10 @@ fn details_list_mounts_rules_and_names() {
     let ran = world.run(&["explain", "--plan", "-v", "--host-facts", "linux-6.18"]);
 
     insta::assert_snapshot!(ran.golden_without_machine());
+    // A hundred names would bury the rest.
+    assert!(!ran.out.contains("/.envrc"), "{}", ran.out);
+    let all = world.run(&["explain", "--plan", "-vv", "--host-facts", "linux-6.18"]);
+    assert!(all.out.contains("- [PROJECT]/.envrc\n"), "{}", all.out);
 }
 
 #[test]

@@ -482,3 +482,49 @@ time.sleep(1000)";
     assert_eq!((of("start"), of("denial"), of("end")), (1, 1000, 1));
     assert_eq!(events.last().unwrap()["event"], "end");
 }
+
+/// What somebody wrote right before the session is not the session's; what it wrote at once is.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_written_right_before_is_blamed_on_nobody() {
+    let world = World::new();
+    for _ in 0..10 {
+        world.write("home/project/.envrc", "x");
+        world.write("home/project/sub/.envrc", "x");
+        let ran = world.run(&["run", "-v", "--", "/bin/true"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.errors);
+        assert!(!ran.errors.contains(".envrc"), "{}", ran.errors);
+        let ran = world.run(&["run", "-v", "--", "/bin/sh", "-c", "echo > sub/.envrc"]);
+        let told = "sub/.envrc is obeyed by programs outside";
+        assert!(ran.errors.contains(told), "{}", ran.errors);
+    }
+}
+
+/// The lists of fields in the documents are those of the code, in both directions.
+#[test]
+fn every_field_of_the_report_is_described() {
+    let world = World::new();
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SESSIONS.md");
+    let text = fs::read_to_string(documents).unwrap();
+    let described = |head: &str| {
+        let (_, table) = text.split_once(head).unwrap();
+        let rows = table.lines().skip(1).take_while(|row| row.starts_with('|'));
+        let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+        let names = names.map(|name| name.trim().trim_matches('`').to_owned());
+        names.collect::<std::collections::BTreeSet<String>>()
+    };
+    let flags = ["--shell-policy", "relaxed", "--", "/bin/true"];
+    let (ran, events) = with_events(&world, &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    let end = events.last().unwrap().as_object().unwrap();
+    let mut fields: std::collections::BTreeSet<String> = end.keys().cloned().collect();
+    // Told with the cause that it belongs to.
+    assert!(fields.remove("status"));
+    assert_eq!(fields, described("| field | what it says |\n"));
+    let changes = end["changes"].as_object().unwrap().keys().cloned();
+    let changes: std::collections::BTreeSet<String> = changes.collect();
+    assert_eq!(
+        changes,
+        described("| field of `changes` | what it says |\n")
+    );
+}

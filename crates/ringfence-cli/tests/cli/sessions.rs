@@ -57,6 +57,31 @@ fn sessions_are_listed_and_ended_by_name() {
     });
 }
 
+/// Two may have one name; each that is ended is told.
+#[test]
+fn sessions_of_one_name_are_told_apart_when_they_are_ended() {
+    for_each_user(|stage| {
+        let odd = odd_time();
+        let script = format!("sleep {odd} > /dev/null 2>&1 &");
+        for _ in 0..2 {
+            stage.done(&[
+                "run", "--linger", "--name", "dup", "--", "sh", "-c", &script,
+            ]);
+        }
+        let sessions = stage.wait_for_sessions(&["dup", "dup"]);
+        let ended = stage.done(&["sessions", "kill", "dup"]).errors;
+        assert_eq!(ended.lines().count(), 2, "{ended}");
+        for session in sessions {
+            let id = session["id"].as_str().unwrap();
+            assert!(
+                ended.contains(&format!("ended dup ({id}, sh -c")),
+                "{ended}"
+            );
+        }
+        assert_gone(&odd);
+    });
+}
+
 #[test]
 fn what_lingers_stays_until_it_is_ended() {
     for_each_user(|stage| {

@@ -179,3 +179,24 @@ fn a_slip_in_a_name_that_is_allowed_is_noted() {
             .contains(note)
     );
 }
+
+/// A hundred names that are not there would bury the rest.
+#[test]
+fn what_does_not_exist_is_summed_up_unless_asked_for() {
+    let world = World::new();
+    world.write("home/project/.vscode/x", "");
+
+    let short = world.run(&["settings", "show"]).out;
+    let long = world.run(&["settings", "show", "-v"]).out;
+
+    assert!(short.contains("[PROJECT]/.vscode  "), "{short}");
+    assert!(!short.contains("/.envrc"), "{short}");
+    assert!(short.contains("names of the built-in list of files that run later"));
+    for name in [
+        "[PROJECT]/.envrc (does not exist)",
+        "[HOME]/.aws (does not exist)",
+    ] {
+        assert!(long.contains(name), "{name}: {long}");
+    }
+    assert!(!long.contains("-v lists them"), "{long}");
+}

@@ -105,8 +105,12 @@ fn a_limit_on_memory_holds_or_is_refused() {
             let promised = std::env::var("RINGFENCE_MUST_HAVE").unwrap_or_default();
             assert!(!promised.split(',').any(|each| each == "memory-controller"));
             assert_eq!(report["cause"], "refused");
-            let fix = "delegate the cgroup controller `memory`";
-            assert!(ran.errors.contains(fix), "{}", ran.errors);
+            for fix in [
+                "delegate the cgroup controller `memory`",
+                "`systemd-run --user --scope -p Delegate=yes ringfence ...`",
+            ] {
+                assert!(ran.errors.contains(fix), "{}", ran.errors);
+            }
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
                 b"NOT RUN, it needs the memory controller: the limit was refused instead\n",
@@ -176,9 +180,34 @@ fn what_happens_is_written_down() {
         let id = log[2]["session"].as_str().unwrap();
         assert_eq!(stage.done(&["log", "--session", id]).out.lines().count(), 2);
 
+        let last = stage.done(&["log", "-n", "2"]).out;
+        let all: Vec<&str> = shown.lines().collect();
+        assert_eq!(last.lines().collect::<Vec<_>>(), all[3..]);
+        let last = ["log", "--last=1", "--session", "first"];
+        assert_eq!(stage.done(&last).out, format!("{}\n", all[1]));
+        assert_eq!(stage.done(&["log", "--last", "99"]).out, shown);
+        // Of a session that there is nothing was denied.
+        let none = ["log", "--denials", "--session", "first"];
+        assert_eq!(stage.done(&none).out, "");
+        stage.run(&["run", "--name", "third", "--", "mkdir", ".vscode"]);
+        stage.run(&["run", "--name", "fourth", "--", "no-such-program"]);
+        let denied = stage.done(&["log", "--denials"]).out;
+        let denied: Vec<&str> = denied.lines().collect();
+        assert!(
+            matches!(&*denied, [.., third, fourth] if third.contains("denied   name ")
+                && third.contains("/.vscode (--allow-protected")
+                && fourth.contains("refused  no-such-program")),
+            "{denied:?}"
+        );
+        let json = stage
+            .done(&["log", "--denials", "--json", "--last", "1"])
+            .out;
+        assert!(json.contains("\"event\":\"refused\""), "{json}");
+
         for form in [
             &["log", "--session", "nope"][..],
             &["log", "--json", "--session", "nope"],
+            &["log", "--denials", "--last=2", "--session", "nope"],
         ] {
             let none = stage.run(form);
             assert_eq!((none.code, &*none.out), (Some(1), ""), "{}", none.errors);

@@ -76,6 +76,7 @@ fn nobody_there_is_a_no() {
                 .find_map(|line| line.strip_prefix("ringfence: needed "));
             let needed: Value = serde_json::from_str(needed.unwrap()).unwrap();
             assert_eq!(needed["permissions"][0]["kind"], "fallback");
+            assert!(ran.errors.contains("somebody is asked"), "{ran:?}");
         }
         let told = decisions(&world);
         assert_eq!(told.len(), UNMAKEABLE.len());
@@ -86,6 +87,12 @@ fn nobody_there_is_a_no() {
         let with_thread = touch(&world, Around::NamespacesOff, &["--thread", "t 1"]);
         let paste = "ringfence grants add --fallback --thread 't 1'";
         assert!(with_thread.errors.contains(paste), "{with_thread:?}");
+        // Who has just said no need not be told how to be asked.
+        let no = answering(&world, "deny");
+        let ran = touch(&world, Around::NamespacesOff, &["--approve-cmd", &no]);
+        assert_eq!(questions(&world).len(), 1, "{ran:?}");
+        assert!(ran.errors.contains("and the answer was no"), "{ran:?}");
+        assert!(!ran.errors.contains("somebody is asked"), "{ran:?}");
     }
 }
 
@@ -123,6 +130,54 @@ fn somebody_can_go_on_without_it_once() {
         }
         let told = decisions(&world);
         assert!(told.contains(&("granted".to_owned(), "a command that answers".to_owned())));
+    }
+}
+
+/// Without a grant that cannot be given everything holds: nothing is offered but to leave it out.
+#[test]
+fn a_grant_that_cannot_be_given_is_no_reason_to_go_without_it() {
+    for who in everybody() {
+        let world = World::new(who);
+        let around = Around::Listener;
+        let socket = outside(&world).join("socket");
+        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
+        // What nobody can listen for there would be a gap, too.
+        let plan = world.run(
+            around,
+            &["run", "--dry-run", "--json", "--git=full", "--", "true"],
+        );
+        let plan: Value = serde_json::from_str(&plan.out).unwrap();
+        let acts = plan["acts"].as_array().unwrap();
+        let names = acts.iter().filter_map(|act| act["absent"].as_array());
+        let project = fs::canonicalize(world.project()).unwrap();
+        let names = names.flatten().map(|path| {
+            let path = std::path::Path::new(path.as_str().unwrap());
+            let name = path.strip_prefix(&project).unwrap();
+            format!("--allow-protected={}", name.display())
+        });
+        let names: Vec<String> = names.collect();
+        let yes = answering(&world, "once");
+        let mut flags = vec!["--approve-cmd", &*yes, "--git", "full"];
+        flags.extend(names.iter().map(String::as_str));
+        let control = touch(&world, around, &flags);
+        assert!(!control.errors.contains("cannot enforce"), "{control:?}");
+        flags.extend(["--unix-socket", socket.to_str().unwrap()]);
+
+        let ran = touch(&world, around, &flags);
+
+        if !ran.errors.contains("cannot enforce") {
+            // From Landlock 9 the kernel tells this socket from others.
+            assert_eq!(ran.code, control.code, "{ran:?}");
+            continue;
+        }
+        assert_eq!((ran.code, made(&world)), (125, false), "{ran:?}");
+        assert_eq!(questions(&world).len(), 0, "{ran:?}");
+        let said = "leave out flag --unix-socket, or start without it: `--on-gap report`";
+        assert!(ran.errors.contains(said), "{ran:?}");
+        flags.push("--on-gap=report");
+        let ran = touch(&world, around, &flags);
+        assert!(!ran.errors.contains("cannot enforce"), "{ran:?}");
     }
 }
 

@@ -91,6 +91,11 @@ fn a_sandbox_that_cannot_be_made_is_a_question() {
                 "{shown}"
             );
             assert!(shown.contains("because"), "{shown}");
+            assert!(
+                shown.contains("instead    run without the sandbox, which cannot be made"),
+                "{shown}"
+            );
+            assert!(shown.contains("only tracked"), "{shown}");
             terminal.keys(key);
             assert_eq!(terminal.end(), 125, "{key:?}");
             assert!(!made(world), "{key:?}");

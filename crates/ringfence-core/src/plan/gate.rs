@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::facts::{Arch, Feature, HostFacts};
-use super::{Act, Draft, Engine};
+use super::{Act, Draft, Engine, HOSTS, PORT};
 use crate::policy::Policy;
 use crate::settings::NetworkMode;
 
@@ -71,7 +71,7 @@ pub(super) fn plan(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &m
     if hosts && !network.hosts().is_empty() {
         draft.gap_of(
             network.mode_origin().clone(),
-            "network hosts",
+            HOSTS,
             "without a network of the session's own no single host can be let through, so nothing could be reached",
             fix,
         );
@@ -79,7 +79,7 @@ pub(super) fn plan(policy: &Policy, facts: &HostFacts, engine: Engine, draft: &m
     for port in ports() {
         draft.gap_of(
             port.origin.clone(),
-            format!("loopback port {}", port.value),
+            format!("{PORT} {}", port.value),
             "without a network of the session's own no single port can be let through",
             fix,
         );

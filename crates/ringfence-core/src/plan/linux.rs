@@ -3,8 +3,8 @@
 use super::facts::{Arch, Bwrap, Feature, HostFacts, MountApi};
 use super::landlock::{Tree, ruleset};
 use super::{
-    Act, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, Tracking, bounds,
-    network_namespace,
+    Act, DELEGATE, Draft, Engine, EngineChoice, LimitName, NetworkNamespace, SOCKET, Tracking,
+    bounds, network_namespace,
 };
 use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
@@ -428,7 +428,7 @@ fn sockets(policy: &Policy, draft: &mut Draft) {
     for grant in policy.sockets().iter().filter(|_| refused) {
         draft.gap_of(
             grant.origin.clone(),
-            format!("unix socket {}", grant.path),
+            format!("{SOCKET} {}", grant.path),
             "nothing here can tell it from other sockets, so none of the host's can be connected to",
             "use the `namespaces` engine outside of other sandboxes, use Linux 7.1 or later, or take the grant away",
         );
@@ -463,7 +463,7 @@ fn limits(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
                     name.rule(),
                     format!("nothing here can bound it for the whole session{partly}"),
                     format!(
-                        "delegate the cgroup controller `{wanted}`, or take the limit off: `--limit {name}=none`"
+                        "delegate the cgroup controller `{wanted}` ({DELEGATE}), or take the limit off: `--limit {name}=none`"
                     ),
                 );
             }

@@ -181,7 +181,21 @@ pub struct Gap {
     pub fix: String,
 }
 
+/// What gives a session a cgroup of its own.
+pub const DELEGATE: &str = "start it as `systemd-run --user --scope -p Delegate=yes ringfence ...`";
+
+/// What the rules of grants are called.
+const HOSTS: &str = "network hosts";
+const PORT: &str = "loopback port";
+const SOCKET: &str = "unix socket";
+
 impl Gap {
+    /// Whether it is a grant that cannot be given here, so that nothing holds less without it.
+    pub fn is_grant(&self) -> bool {
+        let grants = [HOSTS, PORT, SOCKET];
+        grants.iter().any(|grant| self.rule.starts_with(grant))
+    }
+
     /// Whether it is a limit that nothing here can hold: without the sandbox nothing could either.
     pub fn is_limit(&self) -> bool {
         let limits = [

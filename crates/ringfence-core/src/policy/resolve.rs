@@ -381,11 +381,15 @@ impl Builder<'_> {
     }
 
     fn complain(&mut self, origin: Origin, message: String, help: Option<String>) {
-        self.complaints.push(Complaint {
+        let complaint = Complaint {
             origin,
             message,
             help,
-        });
+        };
+        // One flag can be several keys.
+        if !self.complaints.contains(&complaint) {
+            self.complaints.push(complaint);
+        }
     }
 }
 

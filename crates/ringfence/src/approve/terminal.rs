@@ -257,11 +257,15 @@ fn drawn(question: &Question<'_>, Size { width, height }: Size) -> (String, Vec<
     // Last, so that nothing that is long can push it out of sight.
     for (index, permission) in permissions.iter().enumerate() {
         let label = match (index, question.obstacle) {
-            (0, Some(_)) => "it could",
+            (0, Some(_)) => "instead",
             (0, None) => "wants to",
             _ => "",
         };
         row(&mut out, label, &permission.text, width);
+    }
+    if question.obstacle.is_some() {
+        let what = "(nothing is held back then; it is only tracked)";
+        row(&mut out, "", what, width);
     }
     // Many short words are as long as one: whatever has left the screen was not seen.
     let rows = out.lines().count() + marks.len() + KEYS;

@@ -10,13 +10,12 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::SystemTime;
 
 use ringfence_core::path::AbsPath;
 use ringfence_core::policy::lists;
 use rustix::fs::{AtFlags, FileType, Stat};
 
-use super::{Listed, changed};
+use super::{Listed, Since};
 use crate::git::reading;
 
 /// Python runs what is in such a file, whatever it is called.
@@ -77,18 +76,18 @@ impl Names {
 }
 
 /// Whether something in a directory changed; of a link it is asked, not of what it leads to.
-pub(super) fn is_young(directory: &OwnedFd, path: &Path, since: SystemTime) -> bool {
+pub(super) fn is_young(directory: &OwnedFd, path: &Path, since: Since) -> bool {
     let status = path
         .file_name()
         .and_then(|name| rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok());
-    status.is_some_and(|status| changed(&status) >= since)
+    status.is_some_and(|status| since.includes(&status))
 }
 
 /// What in the git directories of a project makes git run or obey something, and changed.
 pub(super) fn knobs<'a>(
     directories: impl Iterator<Item = &'a AbsPath>,
     project: &AbsPath,
-    since: SystemTime,
+    since: Since,
 ) -> Listed {
     let mut look = Knobs {
         project,
@@ -109,7 +108,7 @@ pub(super) fn knobs<'a>(
 
 struct Knobs<'a> {
     project: &'a AbsPath,
-    since: SystemTime,
+    since: Since,
     left: usize,
     told: Listed,
 }
@@ -143,7 +142,7 @@ impl Knobs<'_> {
     }
 
     fn one(&mut self, path: &AbsPath, status: &Stat) {
-        if changed(status) >= self.since {
+        if self.since.includes(status) {
             let below = path.as_path().strip_prefix(self.project.as_path());
             self.told.push(below.unwrap_or(path.as_path()));
         }

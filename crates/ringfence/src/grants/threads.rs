@@ -103,6 +103,11 @@ impl Threads {
         }
     }
 
+    /// The file in which what belongs to a thread is kept.
+    pub fn path(&self, id: &ThreadId) -> PathBuf {
+        self.store(id).path()
+    }
+
     fn store(&self, id: &ThreadId) -> Store {
         // A hash: a name may hold slashes, and some filesystems do not tell `A` from `a`.
         let name = Hash::of(id.0.as_bytes()).to_string();

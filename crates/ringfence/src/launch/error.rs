@@ -1,7 +1,7 @@
 //! Why a command was not started, in types and in words.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringfence_core::plan::{Engine, Gap, LimitName, Step};
 
@@ -72,7 +72,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The program is not there, on the host either.
-    #[error("{}: command not found", program.display())]
+    #[error("{}: command not found", called(program))]
     NotFound {
         /// As it was asked for.
         program: PathBuf,
@@ -227,6 +227,15 @@ pub enum HelperFault {
     /// Somebody else than root could change it.
     #[error("others may write to it, or to a directory above it")]
     Writable,
+}
+
+/// A program as it was asked for; two quotes where that is nothing at all.
+fn called(program: &Path) -> std::path::Display<'_> {
+    if program.as_os_str().is_empty() {
+        Path::new("''").display()
+    } else {
+        program.display()
+    }
 }
 
 /// A step of a plan, in the words of a message.

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use ringfence_core::plan::Feature;
+use ringfence_core::plan::{DELEGATE, Feature};
 use ringfence_sys::Errno;
 
 use super::surroundings::{Filter, Surroundings, Wsl};
@@ -368,7 +368,6 @@ pub(super) enum CgroupTrouble {
 
 /// Why no session can have a cgroup.
 pub(super) fn cgroup(trouble: CgroupTrouble, around: &Surroundings) -> Feature {
-    const DELEGATE: &str = "start it as `systemd-run --user --scope -p Delegate=yes ringfence ...`";
     let in_container = around.container.is_some();
     match trouble {
         _ if around.in_session() => missing("a session makes no cgroups", OUTSIDE_SESSION),

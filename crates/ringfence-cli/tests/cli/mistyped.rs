@@ -1,0 +1,139 @@
+//! What was typed wrong: what is said of it, and to whom.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::world::World;
+
+/// Runs with descriptor 5 open for events; returns the status, standard error, and every event.
+fn with_events(world: &World, arguments: &[&str]) -> (Option<i32>, String, Vec<Value>) {
+    let events = world.root().join("events");
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", "exec 5>\"$1\"; shift; exec \"$@\"", "sh"])
+        .arg(&events)
+        .arg(env!("CARGO_BIN_EXE_ringfence"))
+        .args(arguments)
+        .env_clear()
+        .env("HOME", world.home())
+        .current_dir(world.project())
+        .stdin(Stdio::null());
+    let ran = world.ran(&command.output().unwrap());
+    let text = std::fs::read_to_string(&events).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    (ran.code, ran.errors, events.collect())
+}
+
+/// A status of 2 may be the command's: only `refused` says that it is ours.
+#[test]
+fn whoever_listens_hears_of_a_mistake_in_the_arguments() {
+    let world = World::new();
+    for (arguments, status, why) in [
+        (
+            &["run", "--json-fd", "5", "--bogus", "--", "true"][..],
+            2,
+            "unexpected argument '--bogus' found",
+        ),
+        (
+            &["run", "--preset", "agnet", "--json-fd=5", "--", "true"],
+            2,
+            "invalid value 'agnet' for '--preset <PRESET>'",
+        ),
+        (
+            &["run", "--json-fd", "5"],
+            2,
+            "the following required arguments were not provided",
+        ),
+        (
+            &["shell", "--json-fd", "5", "--bogus"],
+            2,
+            "unexpected argument '--bogus' found",
+        ),
+        (
+            &["shell", "--json-fd", "5", "--shell-policy", "verify"],
+            2,
+            "--shell-policy reads a command",
+        ),
+        (
+            &["run", "--json-fd", "5", "--report", "/", "--", "true"],
+            125,
+            "/",
+        ),
+    ] {
+        let (code, errors, events) = with_events(&world, arguments);
+
+        assert_eq!(code, Some(status), "{arguments:?}");
+        assert!(errors.contains(why), "{arguments:?}: {errors}");
+        let [refused] = &*events else {
+            panic!("{arguments:?}: {events:?}");
+        };
+        assert_eq!(refused["event"], "refused");
+        assert_eq!(refused["exit_status"], status);
+        let said = refused["error"].as_str().unwrap();
+        assert!(said.contains(why), "{said}");
+    }
+    // What is asked about is answered, and what is the command's is the command's.
+    for arguments in [
+        &["run", "--json-fd", "5", "--help"][..],
+        &["run", "--bogus", "--", "true", "--json-fd", "5"],
+        &["explain", "--json-fd", "5"],
+    ] {
+        let (_, _, events) = with_events(&world, arguments);
+        assert!(events.is_empty(), "{arguments:?}: {events:?}");
+    }
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let world = World::new();
+    for (words, flag) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "help"], &["--help"]),
+        (&["help", "run"], &["run", "--help"]),
+        (
+            &["help", "settings", "show"],
+            &["settings", "show", "--help"],
+        ),
+    ] {
+        let ran = world.run(words);
+        assert_eq!(ran.code, Some(0), "{words:?}");
+        assert_eq!(ran.golden(), world.run(flag).golden(), "{words:?}");
+    }
+    let ran = world.run(&["help", "rnu"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.errors.contains("'rnu'"), "{}", ran.errors);
+}
+
+/// What other tools call a flag leads to ours, and nothing is taken for the command's that nobody meant so.
+#[test]
+fn the_words_of_other_tools_lead_to_ours() {
+    let world = World::new();
+    for (typed, tip) in [
+        (&["--timeout", "5"][..], "`--limit wall=5s`"),
+        (&["--timeout=5"], "`--limit wall=5s`"),
+        (&["--allow-write", "x"], "`--write PATH`"),
+        (&["--allow-read=x"], "`--read PATH`"),
+        (&["--allow-net"], "`--allow-host HOST`"),
+        (&["--bind", "/a", "/a"], "`--write PATH`"),
+        (&["--ro-bind", "/a", "/a"], "`--read PATH`"),
+        (&["--unshare-net"], "`--net none`"),
+        (&["--unshare-pid"], "leave it out"),
+        (&["--env", "A=b"], "`--set-env A=b`"),
+        (&["--raed", "x"], "'--read'"),
+    ] {
+        let mut words = vec!["run"];
+        words.extend(typed);
+        words.extend(["--", "true"]);
+        let ran = world.run(&words);
+        assert_eq!(ran.code, Some(2), "{typed:?}");
+        assert!(ran.errors.contains(tip), "{typed:?}: {}", ran.errors);
+        assert!(!ran.errors.contains("as a value"), "{}", ran.errors);
+        assert!(!ran.errors.contains("--allow-protected"), "{}", ran.errors);
+    }
+    let unknown = world.run(&["run", "--bogus", "--", "true"]);
+    assert!(!unknown.errors.contains("tip:"), "{}", unknown.errors);
+    // Elsewhere such a word can be a name.
+    let name = world.run(&["check", "--odd"]);
+    assert!(name.errors.contains("'-- --odd'"), "{}", name.errors);
+}
