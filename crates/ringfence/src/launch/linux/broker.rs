@@ -20,24 +20,20 @@ use std::cell::{RefCell, RefMut};
 use std::ffi::CString;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use ringfence_core::plan::NetworkNamespace;
 use ringfence_core::text::printable_bytes;
 use ringfence_gate::names::Carried;
 use ringfence_gate::serve::Carrier;
-use ringfence_sys::fdpath::FdPath;
-use ringfence_sys::files::OpenFlags;
 use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::Timeout;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::caller::process_of;
+use super::connecting::{Connection, Connectors, Target};
 use super::guard::{Guard, makes_a_name};
 use super::shares;
 use super::unix::{self, Reachable};
@@ -45,24 +41,20 @@ use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
 const LONGEST_ADDRESS: usize = 128;
-/// Connections that may wait for their other end at once.
-const MOST_WAITING: usize = 64;
-
-/// How long anybody else may wait for a connection that is made without a thread of its own.
-const SOON: Duration = Duration::from_millis(1);
-
 /// Answers the calls of one session.
 #[derive(Debug)]
 pub(super) struct Broker {
     shared: Arc<Shared>,
+    connectors: RefCell<Connectors>,
     /// Looks at the names that are about to be made, where that was asked for.
     guard: RefCell<Option<Guard>>,
     /// The session's user namespace, until it has bounds.
     unbounded: RefCell<Option<OwnedFd>>,
 }
 
+/// What the threads that connect share with the one that decides.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     listener: Listener,
     network: NetworkNamespace,
     /// Whether the kernel keeps unix sockets of the host away.
@@ -71,7 +63,6 @@ struct Shared {
     reachable: Reachable,
     /// Where connections out of the session's own network go, if there is a way.
     carrier: Option<Carrier>,
-    waiting: AtomicUsize,
     /// What the session did not get; each thing once, and not without end.
     denied: Mutex<Vec<Denial>>,
     /// Those of them that nobody was told of yet.
@@ -80,26 +71,6 @@ struct Shared {
 
 /// How many different things are remembered that a session did not get.
 const MOST_DENIED: usize = 64;
-
-/// A connection with everything decided.
-struct Connection {
-    id: u64,
-    socket: OwnedFd,
-    target: Target,
-}
-
-/// Where a connection goes.
-enum Target {
-    Inet(SocketAddrV4),
-    Inet6(SocketAddrV6),
-    Netlink(SocketAddrNetlink),
-    /// Nowhere: it undoes an earlier connection.
-    Unspecified,
-    /// A name that only the session's own network namespace knows.
-    UnixAbstract(Vec<u8>),
-    /// A socket that is pinned by its file.
-    UnixFile(OwnedFd),
-}
 
 impl Broker {
     pub(super) fn new(listener: OwnedFd, network: NetworkNamespace) -> Self {
@@ -113,10 +84,10 @@ impl Broker {
                 unix_held: false,
                 reachable: Reachable::default(),
                 carrier: None,
-                waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
                 untold: Mutex::default(),
             }),
+            connectors: RefCell::default(),
             guard: RefCell::new(None),
             unbounded: RefCell::new(None),
         }
@@ -208,7 +179,7 @@ impl Broker {
         }
         match shared.decide(&call) {
             Err(errno) => shared.answer(call.id, Err(errno)),
-            Ok(Some(connection)) => shared.make(connection),
+            Ok(Some(connection)) => self.connectors.borrow_mut().make(shared, connection),
             Ok(None) => {
                 let _ = shared.listener.answer(call.id, Answer::Continue);
             }
@@ -223,7 +194,7 @@ impl AsFd for Broker {
 }
 
 impl Shared {
-    fn answer(&self, id: u64, result: Result<(), Errno>) {
+    pub(super) fn answer(&self, id: u64, result: Result<(), Errno>) {
         let answer = match result {
             Ok(()) => Answer::Return(0),
             Err(errno) => Answer::Fail(errno),
@@ -265,7 +236,7 @@ impl Shared {
         }
         Ok(Some(Connection {
             id: call.id,
-            socket,
+            socket: Arc::new(socket),
             target,
         }))
     }
@@ -369,71 +340,6 @@ impl Shared {
                 untold.push(denial.clone());
             }
             denied.push(denial);
-        }
-    }
-
-    /// Makes a connection and answers. One that may wait for its other end gets a thread, so that
-    /// nobody else waits for it.
-    fn make(self: &Arc<Self>, connection: Connection) {
-        let flags = rustix::fs::fcntl_getfl(&connection.socket);
-        if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
-            return self.answer(connection.id, connection.make());
-        }
-        // In a network of its own the other end is as near as that of a pipe.
-        if self.network == NetworkNamespace::Own
-            && let Some(result) = connection.make_soon()
-        {
-            return self.answer(connection.id, result);
-        }
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return self.answer(connection.id, Err(Errno::AGAIN));
-        }
-        let shared = Arc::clone(self);
-        let id = connection.id;
-        let thread = std::thread::Builder::new().stack_size(64 << 10);
-        let started = thread.spawn(move || {
-            shared.answer(connection.id, connection.make());
-            shared.waiting.fetch_sub(1, Ordering::Relaxed);
-        });
-        if started.is_err() {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.answer(id, Err(Errno::AGAIN));
-        }
-    }
-}
-
-impl Connection {
-    /// Connects to somebody near without waiting for long; `None` if that takes longer.
-    fn make_soon(&self) -> Option<Result<(), Errno>> {
-        if !matches!(self.target, Target::Inet(_) | Target::Inet6(_)) {
-            return None;
-        }
-        let before = sockopt::socket_timeout(&self.socket, Timeout::Send).ok()?;
-        sockopt::set_socket_timeout(&self.socket, Timeout::Send, Some(SOON)).ok()?;
-        let made = self.make();
-        // Whoever was in the middle of connecting goes on with that when asked again.
-        if sockopt::set_socket_timeout(&self.socket, Timeout::Send, before).is_err()
-            || made == Err(Errno::INPROGRESS)
-        {
-            return None;
-        }
-        Some(made)
-    }
-
-    fn make(&self) -> Result<(), Errno> {
-        match &self.target {
-            Target::Inet(address) => connect(&self.socket, address),
-            Target::Inet6(address) => connect(&self.socket, address),
-            Target::Netlink(address) => connect(&self.socket, address),
-            Target::Unspecified => connect_unspec(&self.socket),
-            Target::UnixAbstract(name) => {
-                connect(&self.socket, &SocketAddrUnix::new_abstract_name(name)?)
-            }
-            Target::UnixFile(file) => {
-                let path = FdPath::new(file.as_fd());
-                connect(&self.socket, &SocketAddrUnix::new(path.as_c_str())?)
-            }
         }
     }
 }
