@@ -9,12 +9,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use ringfence_core::host::Host;
 use ringfence_core::plan::{Engine, Tracking};
 use ringfence_core::policy::lists;
+use ringfence_core::shown::shown_word;
 use ringfence_core::text::{escape_json, printable_path};
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -131,7 +134,8 @@ pub struct Denial {
     pub target: String,
     /// How often it was asked for.
     pub count: u64,
-    /// What would grant it, as one line; for a unix socket, that nothing does.
+    /// What would grant it, as one line, with every word that the command chose quoted for a shell; or that
+    /// nothing does.
     pub fix: String,
 }
 
@@ -149,7 +153,7 @@ impl Denial {
             _ if git => "--git full".to_owned(),
             Some(name) => format!("--allow-protected {name}"),
             // A name of somebody's own, or one that git would obey.
-            None => format!("ringfence explain {target}"),
+            None => format!("ringfence explain {}", shown_word(path.as_os_str()).text),
         };
         Self {
             what: Denied::Name,
@@ -166,16 +170,21 @@ impl Denial {
             return None;
         }
         let Attempt { host, port, .. } = attempt;
-        let (target, fix) = match (attempt.way, port) {
-            (Way::LoopbackIn, port) => (format!("{host}:{port}"), format!("--loopback-in {port}")),
-            (Way::LoopbackOut, port) => {
-                (format!("{host}:{port}"), format!("--loopback-out {port}"))
-            }
-            (_, 0) => (host.clone(), format!("--allow-host {host}")),
-            (_, port) => (
-                format!("{host}:{port}"),
-                format!("--allow-host {host}:{port}"),
-            ),
+        let target = match port {
+            0 => host.clone(),
+            port => format!("{host}:{port}"),
+        };
+        let fix = match (attempt.way, port) {
+            (Way::LoopbackIn, port) => format!("--loopback-in {port}"),
+            (Way::LoopbackOut, port) => format!("--loopback-out {port}"),
+            // The command chose this text, and a fix is there to be copied into a shell.
+            _ => match Host::parse(host) {
+                Ok(Host::Ip(IpAddr::V6(address))) if *port != 0 => {
+                    format!("--allow-host '[{address}]:{port}'")
+                }
+                Ok(_) => format!("--allow-host {}", shown_word(target.as_ref()).text),
+                Err(_) => "nothing: this is not the name of a host".to_owned(),
+            },
         };
         Some(Self {
             what: Denied::Host,
@@ -523,8 +532,37 @@ mod tests {
             ("/p/.git", "--git full"),
             ("/p/sub/.git/hooks/pre-commit", "--git full"),
             ("/p/own-name", "ringfence explain /p/own-name"),
+            ("/p/a;$(b)'c", r"ringfence explain '/p/a;$(b)'\''c'"),
         ] {
             assert_eq!(Denial::of_name(Path::new(path)).fix, fix, "{path}");
+        }
+    }
+
+    /// A fix is copied into a shell, and the host is what the command said.
+    #[test]
+    fn the_fix_for_a_host_is_a_host() {
+        let nothing = "nothing: this is not the name of a host";
+        for (host, port, fix) in [
+            ("example.org", 0, "--allow-host example.org"),
+            ("example.org", 8443, "--allow-host example.org:8443"),
+            ("2001:db8::1", 443, "--allow-host '[2001:db8::1]:443'"),
+            ("a;$(touch${IFS}/tmp/pwn)", 0, nothing),
+            ("a b", 80, nothing),
+            ("-x", 0, nothing),
+        ] {
+            let attempt = Attempt {
+                at: SystemTime::now(),
+                way: Way::Connect,
+                host: host.to_owned(),
+                port,
+                verdict: Outcome::Refused,
+                rule: String::new(),
+                times: 1,
+                sent: 0,
+                received: 0,
+                milliseconds: 0,
+            };
+            assert_eq!(Denial::at_gate(&attempt).unwrap().fix, fix, "{host}");
         }
     }
 

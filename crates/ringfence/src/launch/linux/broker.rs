@@ -17,12 +17,14 @@
 //! becomes of their arguments meanwhile, they reach nothing that is not inside.
 
 use std::cell::{RefCell, RefMut};
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex};
 
 use ringfence_core::plan::NetworkNamespace;
+use ringfence_core::shown::shown_word;
 use ringfence_core::text::printable_bytes;
 use ringfence_gate::names::Carried;
 use ringfence_gate::serve::Carrier;
@@ -314,7 +316,8 @@ impl Shared {
                 {
                     self.deny(shown, format!("--unix-socket {name}"));
                 } else if let Err(Errno::ACCESS) = found {
-                    let fix = format!("--unix-socket {shown}");
+                    let word = shown_word(OsStr::from_bytes(path.to_bytes()));
+                    let fix = format!("--unix-socket {}", word.text);
                     self.deny(shown, fix);
                 }
                 found.map(Target::UnixFile)
