@@ -1,6 +1,7 @@
 //! What the caller ignores, and what a file that grows too large does.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use ringfence_sys::Signal;
@@ -85,6 +86,25 @@ fn a_supervisor_is_told_to_end_whatever_waits_inside() {
             kill_process(pid, Signal::TERM).unwrap();
             wait_until("it ends", || supervisor.try_wait().unwrap().is_some());
             assert_gone(&odd);
+        }
+    });
+}
+
+/// Its group is its own, so that no signal for ringfence's reaches it.
+#[test]
+fn whoever_answers_goes_with_ringfence() {
+    for_each_user(|stage| {
+        for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+            let odd = odd_time();
+            let answers = format!("sleep {odd}; true");
+            let asking = ["run", "--request-all-hosts", "--approve-cmd", &answers];
+            let mut supervisor = stage.start(&[&asking[..], &["--", "true"]].concat());
+            wait_for_argument(&odd);
+            let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+            kill_process(pid, signal).unwrap();
+            let status = supervisor.wait().unwrap();
+            assert_eq!(status.signal(), Some(signal.as_raw()));
+            wait_until("nobody answers", || with_argument(&odd).is_empty());
         }
     });
 }
