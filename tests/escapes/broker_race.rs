@@ -2,9 +2,16 @@
 //!
 //! Where the supervisor connects in the command's place, it decides on a copy and connects by that
 //! copy. If it looked twice, or let the call go on by itself, some of these would get through.
+//!
+//! Whether a `connect` waits lies with the socket, and is exchanged as well: for a supervisor that
+//! waited itself there would be no time limit and no signal.
+
+use std::time::{Duration, Instant};
 
 use ringfence_core::plan::Step;
-use ringfence_testkit::{Done, Listeners, binaries, for_each_user, not_run, say, wait_until};
+use ringfence_testkit::{
+    Done, Listeners, binaries, for_each_user, keeps_within, not_run, say, wait_until,
+};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -118,5 +125,34 @@ fn no_spelling_of_a_path_is_another_socket() {
             );
         }
         assert_eq!(listeners.arrived.settled(), came);
+    });
+}
+
+/// Connects to what has no room for more, while it exchanges what says whether that waits.
+const WAITING: &str = include_str!("waiting.py");
+
+#[test]
+fn nobody_makes_the_supervisor_wait() {
+    for_each_user(binaries!(), |world| {
+        if !std::path::Path::new(PYTHON).try_exists().unwrap() {
+            return not_run("python3, for two threads that share a socket");
+        }
+        let script = world.project("waiting.py");
+        std::fs::write(&script, WAITING).unwrap();
+        world.own();
+        let setup = world.setup_with(r#""limits": {"wall": 4}"#);
+        for kind in ["unix", "inet"] {
+            let words = [PYTHON.as_ref(), script.as_os_str(), kind.as_ref()];
+            keeps_within(Duration::from_secs(8), kind, || {
+                let start = Instant::now();
+                let done = world.run(&setup, words);
+                assert_eq!(
+                    (done.status, done.lines),
+                    (124, vec!["racing".to_owned()]),
+                    "{kind}"
+                );
+                start.elapsed()
+            });
+        }
     });
 }

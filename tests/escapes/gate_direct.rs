@@ -338,3 +338,25 @@ fn variables_of_the_caller_or_the_project_change_nothing() {
         assert!(tools.names().is_empty(), "{tools:?}");
     });
 }
+
+/// Programs read that file before they ask anybody, and its addresses lead nowhere from inside.
+#[test]
+fn a_name_in_the_hosts_own_file_is_asked_for() {
+    for_each_user(binaries!(), |world| {
+        let file = "127.0.0.1 localhost own.test\n93.184.216.34 filed.test other.test\n";
+        std::fs::write(world.path("hosts"), file).unwrap();
+        let network = Network::new(binaries!(), world, &[OUTSIDE, HELLO]);
+        let tries = all(&[
+            op!["tcp", "filed.test:7"],
+            op!["tcp", "other.test:7"],
+            op!["tcp", "own.test:7"],
+        ]);
+        let free = network.free(&tries);
+        assert_eq!(lines(&free), ["ok", "ok", "ECONNREFUSED"], "{free:?}");
+        let inside = network.inside(&hosts(&["filed.test:7"]), &tries);
+        let lines = lines(&inside);
+        assert_eq!(lines[0], "ok", "{inside:?}");
+        assert!(lines[1].starts_with("not the kernel"), "{lines:?}");
+        assert_eq!(lines[2], "ECONNREFUSED", "its own loopback");
+    });
+}

@@ -2,6 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use ringfence_core::plan::Step;
 use ringfence_testkit::{Canary, Done, World, binaries, case, denied, for_each_user, op};
@@ -107,5 +108,28 @@ fn the_first_process_cannot_be_ended_from_inside() {
         world.check_confined(&world.setup().without(Step::Landlock), &cases);
         let done = world.run(&world.setup(), ["sh", "-c", "kill -9 1; echo on"]);
         assert_eq!(done.text(), "on");
+    });
+}
+
+/// The first process has nothing to do but to wait; one that may have no descriptors cannot even do that.
+#[test]
+fn nobody_takes_from_the_first_process() {
+    for_each_user(binaries!(), |world| {
+        let take = "prlimit --pid 1 --nofile=0:0";
+        let done = world.run(&world.setup(), ["sh", "-c", take]);
+        assert_ne!(done.status, 0);
+        assert!(done.stderr.contains("not permitted"), "{}", done.stderr);
+        // Its own are the command's business, by number as well.
+        let own = "prlimit --pid $$ --nofile=50:50 && ulimit -n";
+        let done = world.run(&world.setup(), ["sh", "-c", own]);
+        assert_eq!((done.status, done.line()), (0, "50"), "{}", done.stderr);
+        // Without the filter it is taken, and then the session ends: nobody spins, nobody is left.
+        let setup = world.setup_with(r#""limits": {"wall": 60}"#);
+        let open = setup.without(Step::Seccomp);
+        let start = Instant::now();
+        let script = format!("{take} && (sleep 0 & sleep 0); sleep 50");
+        let done = world.run(&open, ["sh", "-c", &script]);
+        assert_ne!(done.status, 0, "{}", done.stderr);
+        assert!(start.elapsed() < Duration::from_secs(40), "it went on");
     });
 }

@@ -201,8 +201,12 @@ fn watch(command: Option<Child>, signals: u32, orders: &Orders) -> Option<Word> 
         } else {
             calls::poll(&mut watched)
         };
-        if polled.is_err() {
-            continue;
+        match polled {
+            Ok(()) => {}
+            Err(calls::EINTR) => continue,
+            // Somebody has taken what this process works with. It cannot look after the session any more,
+            // and asking again would only take a processor.
+            Err(_) => return None,
         }
         // The rest of these stays readable.
         for arrived in (0..AT_ONCE).map_while(|_| calls::next_signal(signals)) {

@@ -54,11 +54,18 @@ impl<'w> Network<'w> {
         }
         let resolver = self.world.path("resolv.conf");
         // What is run in the network has no rights there but those of its user.
-        let script = r#"mount --bind "$1" "$(readlink -f /etc/resolv.conf)" && shift && exec "$@""#;
+        let script = r#"
+            mount --bind "$1" "$(readlink -f /etc/resolv.conf)" || exit
+            test ! -e "$2" || mount --bind "$2" "$(readlink -f /etc/hosts)" || exit
+            shift 2
+            exec "$@"
+        "#;
         command
             .args(["--net", "--mount", "--propagation", "private", "sh", "-c"])
             .args([script, "sh"])
             .arg(resolver)
+            // A test may write one.
+            .arg(self.world.path("hosts"))
             .arg(self.world.path("bin/stage"))
             .arg(&outcome)
             .args(&self.specs)

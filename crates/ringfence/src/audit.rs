@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 use ringfence_core::plan::{Engine, Tracking};
 use ringfence_core::policy::lists;
+use ringfence_core::shown::shown_word;
 use ringfence_core::text::{escape_json, printable_path};
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -131,7 +132,8 @@ pub struct Denial {
     pub target: String,
     /// How often it was asked for.
     pub count: u64,
-    /// What would grant it, as one line; or that nothing does, and why.
+    /// What would grant it, as one line, with every word that the command chose quoted for a shell; or that
+    /// nothing does, and why.
     pub fix: String,
 }
 
@@ -151,7 +153,7 @@ impl Denial {
             _ if git => "--git full".to_owned(),
             Some(name) => format!("--allow-protected {name}"),
             // A name of somebody's own, or one that git would obey.
-            None => format!("ringfence explain {target}"),
+            None => format!("ringfence explain {}", shown_word(path.as_os_str()).text),
         };
         Self {
             what: Denied::Name,
@@ -535,6 +537,7 @@ mod tests {
             ("/p/HEAD", "--git full"),
             ("/p/sub/.git/hooks/pre-commit", "--git full"),
             ("/p/own-name", "ringfence explain /p/own-name"),
+            ("/p/a;$(b)'c", r"ringfence explain '/p/a;$(b)'\''c'"),
         ] {
             assert_eq!(Denial::of_name(Path::new(path)).fix, fix, "{path}");
         }

@@ -48,7 +48,7 @@ pub(crate) fn told(report: &Report) -> String {
             &format!("{shown} is protected, and {act} it was refused: {fix}"),
         );
     }
-    more(&mut out, report.tried.len());
+    more(&mut out, report.tried.len(), report.tried.len());
     for denial in refused_sockets(report) {
         let (target, fix) = (printable(&denial.target), printable(&denial.fix));
         let text = format!("{target} is a socket of the host, and was refused: `{fix}` allows it");
@@ -266,7 +266,7 @@ fn changed(out: &mut String, changes: &Changes) {
     for change in changes.programs.files.iter().take(MOST_NAMED) {
         line(out, &runs_later(change));
     }
-    more(out, changes.programs.count);
+    more(out, changes.programs.files.len(), changes.programs.count);
     if changes.programs.not_compared > 0 {
         let (beyond, most) = (changes.programs.not_compared, MOST_PROGRAMS);
         line(
@@ -293,7 +293,7 @@ fn changed(out: &mut String, changes: &Changes) {
         };
         line(out, &format!("{path} is a new repository{knobs}"));
     }
-    more(out, changes.repositories.len());
+    more(out, changes.repositories.len(), changes.repositories.len());
     for moved in changes.references.moved.iter().take(MOST_NAMED) {
         let (name, repository) = (printable(&moved.name), printable(&moved.repository));
         let leads = |to: &Option<String>| printable(to.as_deref().unwrap_or("nothing"));
@@ -303,7 +303,11 @@ fn changed(out: &mut String, changes: &Changes) {
             &format!("{name} in {repository} was moved: {before} is now {after}"),
         );
     }
-    more(out, changes.references.count);
+    more(
+        out,
+        changes.references.moved.len(),
+        changes.references.count,
+    );
     for link in changes.git_links.made.iter().take(MOST_NAMED) {
         let (path, leads_to) = (printable(&link.path), printable(&link.leads_to));
         line(
@@ -311,7 +315,7 @@ fn changed(out: &mut String, changes: &Changes) {
             &format!("{path} is a new link, and git may write to {leads_to} through it"),
         );
     }
-    more(out, changes.git_links.count);
+    more(out, changes.git_links.made.len(), changes.git_links.count);
     listed(out, &changes.set_id, "runs with another's rights");
     listed(
         out,
@@ -356,12 +360,20 @@ fn listed(out: &mut String, listed: &Listed, what: &str) {
     for path in listed.paths.iter().take(MOST_NAMED) {
         line(out, &format!("{} {what}", printable(path)));
     }
-    more(out, listed.count);
+    more(out, listed.paths.len(), listed.count);
 }
 
-fn more(out: &mut String, count: usize) {
-    if let Some(more) = count.checked_sub(MOST_NAMED).filter(|more| *more > 0) {
-        line(out, &format!("and {more} more, see the report"));
+/// Says how many were not named here, and how to have those named that a report keeps.
+fn more(out: &mut String, kept: usize, count: usize) {
+    let unnamed = count.saturating_sub(MOST_NAMED);
+    let in_report = kept.saturating_sub(MOST_NAMED);
+    if unnamed > 0 {
+        let how = match in_report {
+            0 => String::new(),
+            _ if in_report == unnamed => "; a `--report FILE` names them".to_owned(),
+            _ => format!("; a `--report FILE` names {in_report} of them"),
+        };
+        line(out, &format!("and {unnamed} more{how}"));
     }
 }
 
@@ -476,5 +488,21 @@ mod tests {
             told(Some("a link"), Some(digest)),
             format!("{start}a link is now 0123456789abcdef")
         );
+    }
+
+    /// A report keeps the first of a list, and there may be none.
+    #[test]
+    fn what_is_not_named_is_where_it_is_said_to_be() {
+        for (kept, count, said) in [
+            (10, 10, ""),
+            (12, 12, "and 2 more; a `--report FILE` names them"),
+            (100, 250, "and 240 more; a `--report FILE` names 90 of them"),
+            (10, 11, "and 1 more"),
+        ] {
+            let mut out = String::new();
+            more(&mut out, kept, count);
+            let line = out.trim_end().trim_start_matches("ringfence: ");
+            assert_eq!(line, said, "{kept} of {count}");
+        }
     }
 }

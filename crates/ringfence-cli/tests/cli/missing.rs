@@ -205,3 +205,53 @@ fn what_stands_in_the_way_of_any_program_is_named() {
         ran.errors
     );
 }
+
+/// Bubblewrap leaves a mount as it is that its user does not reach; the second stage takes that for what
+/// it is, and nothing else.
+#[test]
+fn a_mount_behind_a_closed_directory_is_no_reason_to_refuse() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: this takes root, to mount something");
+        return;
+    }
+    let stage = crate::stage::Stage::new(Some(crate::stage::PLAIN));
+    let closed = tempfile::tempdir_in("/var/lib").unwrap();
+    fs::create_dir(closed.path().join("in")).unwrap();
+    // Whose the directory is, and its mode.
+    let run = |owner: u32, mode: &str| {
+        let script = r#"
+            chown "$2" "$1"
+            chmod "$3" "$1"
+            mount -t tmpfs -o mode=0777 none "$1/in"
+            shift 3
+            exec "$@"
+        "#;
+        let plain = crate::stage::PLAIN.to_string();
+        let mut command = std::process::Command::new("unshare");
+        command
+            .args(["-m", "--propagation", "private", "sh", "-ec", script, "sh"])
+            .arg(closed.path())
+            .args([&owner.to_string(), mode])
+            .args(["setpriv", "--reuid", &plain, "--regid", &plain])
+            .args(["--clear-groups"])
+            .arg(&stage.program)
+            .args(["run", "--engine", "bwrap", "--", "sh", "-c"])
+            .args([r#"! touch "$1/in/new" 2>/dev/null && echo ran"#, "sh"])
+            .arg(closed.path())
+            .env_clear()
+            .env("HOME", stage.world.home())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .current_dir(stage.world.project());
+        stage.world.ran(&command.output().unwrap())
+    };
+    for (mode, held_by) in [("700", "the directory"), ("755", "bubblewrap")] {
+        let ran = run(0, mode);
+        assert_eq!(ran.code, Some(0), "{held_by}: {}", ran.errors);
+        assert_eq!(ran.out, "ran\n", "{held_by}");
+    }
+    // Its owner could open it.
+    let refused = run(crate::stage::PLAIN, "000");
+    assert_eq!(refused.code, Some(125), "{}", refused.errors);
+    let what = "something that is mounted below /";
+    assert!(refused.errors.contains(what), "{}", refused.errors);
+}

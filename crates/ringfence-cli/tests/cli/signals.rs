@@ -1,12 +1,15 @@
 //! What the caller ignores, and what a file that grows too large does.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use ringfence_sys::Signal;
 use rustix::process::{Pid, kill_process};
 
-use crate::stage::{Stage, assert_gone, for_each_user, odd_time, wait_until, with_argument};
+use crate::stage::{
+    Stage, assert_gone, for_each_user, odd_time, wait_for_argument, wait_until, with_argument,
+};
 use crate::world::Ran;
 
 const KINDS: [&[&str]; 3] = [
@@ -65,6 +68,43 @@ fn what_the_caller_ignores_is_ignored_by_ringfence_and_the_command() {
             let status = supervisor.wait().unwrap();
             assert_eq!(status.code(), Some(128 + Signal::USR2.as_raw()));
             assert_gone(&odd);
+        }
+    });
+}
+
+/// It would not be, if the thread that hears of signals were the one that connects.
+#[test]
+fn a_supervisor_is_told_to_end_whatever_waits_inside() {
+    for_each_user(|stage| {
+        let odd = odd_time();
+        let script = include_str!("../../../../tests/escapes/waiting.py");
+        for kind in ["unix", "inet"] {
+            let mut supervisor = stage.start(&["run", "--", "python3", "-c", script, kind, &odd]);
+            wait_for_argument(&odd);
+            std::thread::sleep(Duration::from_secs(3));
+            let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+            kill_process(pid, Signal::TERM).unwrap();
+            wait_until("it ends", || supervisor.try_wait().unwrap().is_some());
+            assert_gone(&odd);
+        }
+    });
+}
+
+/// Its group is its own, so that no signal for ringfence's reaches it.
+#[test]
+fn whoever_answers_goes_with_ringfence() {
+    for_each_user(|stage| {
+        for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+            let odd = odd_time();
+            let answers = format!("sleep {odd}; true");
+            let asking = ["run", "--request-all-hosts", "--approve-cmd", &answers];
+            let mut supervisor = stage.start(&[&asking[..], &["--", "true"]].concat());
+            wait_for_argument(&odd);
+            let pid = Pid::from_raw(i32::try_from(supervisor.id()).unwrap()).unwrap();
+            kill_process(pid, signal).unwrap();
+            let status = supervisor.wait().unwrap();
+            assert_eq!(status.signal(), Some(signal.as_raw()));
+            wait_until("nobody answers", || with_argument(&odd).is_empty());
         }
     });
 }

@@ -77,6 +77,35 @@ static PRLIMIT_CHANGE: Look = Look {
     what: "new limit",
 };
 
+/// Where a pid namespace hides the host's processes. All that it shows are the command's own but one.
+pub(super) static PRLIMIT_FIRST: Look = Look {
+    argument: Argument::First,
+    cases: &[case(
+        "the session's first",
+        &[1],
+        Decision::Look(&PRLIMIT_FIRST_CHANGE),
+    )],
+    mask: INT,
+    otherwise: Decision::Look(&PRLIMIT_RESOURCE),
+    what: "process",
+};
+
+static PRLIMIT_FIRST_CHANGE: Look = Look {
+    argument: Argument::Third,
+    cases: &[case(
+        "none",
+        &[0],
+        allow("reading the limits of others changes nothing"),
+    )],
+    mask: LONG,
+    otherwise: refuse(
+        Errno::Eperm,
+        "the session's first process ends the others and hears the supervisor; without \
+         descriptors or time it would do neither",
+    ),
+    what: "new limit",
+};
+
 /// `RLIMIT_CORE`.
 const CORE: u64 = 4;
 

@@ -218,7 +218,7 @@ pub(super) static RULES: &[Rule] = &[
     when(
         HIDDEN,
         &[Syscall::Prlimit64],
-        Decision::Look(&arguments::PRLIMIT_RESOURCE),
+        Decision::Look(&arguments::PRLIMIT_FIRST),
     ),
     when(
         When::Always,

@@ -7,6 +7,7 @@
 mod agreement;
 mod creating;
 mod expectations;
+mod limits;
 mod oracle;
 mod passed;
 mod signals;

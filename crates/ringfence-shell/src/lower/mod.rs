@@ -11,6 +11,7 @@ mod builtins;
 mod code;
 mod git;
 mod input;
+mod known;
 pub(crate) mod options;
 mod runners;
 mod shells;

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use super::code::OnError;
+use super::known::{ENV, PARALLEL, WATCH, XARGS};
 use super::options;
-use super::wrappers::{ENV, PARALLEL, WATCH, WRAPPERS, XARGS};
+use super::wrappers::WRAPPERS;
 use super::{Lowering, filled, input};
 use crate::index::{self, Index};
 use crate::interpreters::{self, Language, Program};
@@ -33,7 +34,7 @@ impl Lowering<'_> {
             "fd" | "fdfind" => self.fd(index, command, words)?,
             "watch" => self.watch(index, command, words)?,
             "parallel" => self.parallel(index, command, words)?,
-            "su" | "runuser" | "script" | "nix-shell" | "nix" | "flock"
+            "su" | "sg" | "runuser" | "script" | "nix-shell" | "nix" | "flock"
                 if self.code_option(index, command, words, name)? => {}
             "git" => self.git(index, command, words)?,
             _ => match interpreters::language(name) {

@@ -1,5 +1,6 @@
 //! The programs that run another command given as their operands: data, one row each.
 
+use super::known::{SETARCH, TIME};
 use super::options::Options;
 
 /// A program that runs its operands.
@@ -49,122 +50,6 @@ const fn short(flags: &'static str, values: &'static str) -> Options {
         long_values: &[],
     }
 }
-
-pub(crate) const ENV: Options = Options {
-    flags: "i0v",
-    values: "uCSa",
-    long_flags: &[
-        "ignore-environment",
-        "null",
-        "debug",
-        "block-signal",
-        "default-signal",
-        "ignore-signal",
-        "list-signal-handling",
-    ],
-    long_values: &["unset", "chdir", "split-string", "argv0"],
-};
-
-pub(crate) const XARGS: Options = Options {
-    flags: "0oprtxile",
-    values: "IEaLndPs",
-    long_flags: &[
-        "null",
-        "interactive",
-        "no-run-if-empty",
-        "verbose",
-        "exit",
-        "open-tty",
-        "show-limits",
-        "replace",
-        "eof",
-        "max-lines",
-    ],
-    long_values: &[
-        "arg-file",
-        "delimiter",
-        "max-args",
-        "max-procs",
-        "max-chars",
-        "process-slot-var",
-    ],
-};
-
-pub(crate) const TIME: Options = Options {
-    flags: "apqvV",
-    values: "fo",
-    long_flags: &["append", "portability", "quiet", "verbose"],
-    long_values: &["format", "output"],
-};
-
-pub(crate) const WATCH: Options = Options {
-    flags: "bcCdefgprtwx",
-    values: "nqs",
-    long_flags: &[
-        "beep",
-        "color",
-        "no-color",
-        "differences",
-        "errexit",
-        "chgexit",
-        "precise",
-        "no-rerun",
-        "no-title",
-        "no-wrap",
-        "exec",
-        "follow",
-    ],
-    long_values: &["interval", "equexit", "shotsdir"],
-};
-
-pub(crate) const PARALLEL: Options = Options {
-    flags: "0kmqrtuvxX",
-    values: "aCdIijLlNnPSs",
-    long_flags: &[
-        "bar",
-        "dry-run",
-        "dryrun",
-        "eta",
-        "gnu",
-        "group",
-        "halt",
-        "keep-order",
-        "line-buffer",
-        "lb",
-        "null",
-        "no-notice",
-        "pipe",
-        "pipepart",
-        "progress",
-        "quote",
-        "tag",
-        "ungroup",
-        "verbose",
-        "xargs",
-        "will-cite",
-        "no-run-if-empty",
-    ],
-    long_values: &[
-        "arg-file",
-        "arg-sep",
-        "block",
-        "colsep",
-        "delay",
-        "delimiter",
-        "jobs",
-        "joblog",
-        "load",
-        "max-args",
-        "max-procs",
-        "memfree",
-        "results",
-        "retries",
-        "sshlogin",
-        "timeout",
-        "tmpdir",
-        "workdir",
-    ],
-};
 
 /// The table. Rows with their own reading (`env -S`, `xargs -I`, `find -exec`) are in the module above.
 pub(crate) const WRAPPERS: &[Wrapper] = &[
@@ -297,6 +182,114 @@ pub(crate) const WRAPPERS: &[Wrapper] = &[
             },
         )
     },
+    row(
+        &["prlimit"],
+        Options {
+            // A limit stands behind the letter, or not at all.
+            flags: "cdefilmnqrstuvxy",
+            values: "op",
+            long_flags: &[
+                "as",
+                "core",
+                "cpu",
+                "data",
+                "fsize",
+                "locks",
+                "memlock",
+                "msgqueue",
+                "nice",
+                "nofile",
+                "noheadings",
+                "nproc",
+                "raw",
+                "rss",
+                "rtprio",
+                "rttime",
+                "sigpending",
+                "stack",
+                "verbose",
+            ],
+            long_values: &["output", "pid"],
+        },
+    ),
+    // An architecture is a name of the same program, and may also be its first operand.
+    row(
+        &[
+            "setarch", "aarch64", "arm64", "armv7l", "armv8l", "i386", "i486", "i586", "i686",
+            "linux32", "linux64", "uname26", "x86_64",
+        ],
+        SETARCH,
+    ),
+    row(
+        &["choom"],
+        Options {
+            values: "np",
+            long_values: &["adjust", "pid"],
+            ..Options::NONE
+        },
+    ),
+    row(
+        &["nsenter"],
+        Options {
+            // A file stands behind the letter, or not at all.
+            flags: "aceFimnpruUTCwWZ",
+            values: "GSt",
+            long_flags: &[
+                "all",
+                "cgroup",
+                "env",
+                "follow-context",
+                "ipc",
+                "join-cgroup",
+                "keep-caps",
+                "mount",
+                "net",
+                "no-fork",
+                "pid",
+                "preserve-credentials",
+                "root",
+                "time",
+                "user",
+                "uts",
+                "wd",
+                "wdns",
+            ],
+            long_values: &["setgid", "setuid", "target"],
+        },
+    ),
+    row(
+        &["uclampset"],
+        Options {
+            flags: "asRv",
+            values: "mMp",
+            long_flags: &["all-tasks", "reset-on-fork", "system", "verbose"],
+            long_values: &["pid"],
+        },
+    ),
+    row(
+        &["pkexec"],
+        Options {
+            long_flags: &["disable-internal-agent", "keep-cwd"],
+            long_values: &["user"],
+            ..Options::NONE
+        },
+    ),
+    row(
+        &["numactl"],
+        Options {
+            flags: "abl",
+            values: "CNimpPw",
+            long_flags: &["all", "balancing", "localalloc"],
+            long_values: &[
+                "cpunodebind",
+                "interleave",
+                "membind",
+                "physcpubind",
+                "preferred",
+                "weighted-interleave",
+            ],
+        },
+    ),
     row(&["time", "gtime"], TIME),
     row(
         &["stdbuf", "gstdbuf"],

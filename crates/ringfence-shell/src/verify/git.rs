@@ -59,12 +59,48 @@ pub(super) fn git_mutates(words: &[Word]) -> Option<String> {
         return Some("which subcommand of `git` runs is only known when it runs".to_owned());
     };
     let rest = words.get(subcommand.at + 1..).unwrap_or_default();
+    if let Some(word) = rest.iter().find(|word| is_more(name, word)) {
+        let option = word.prefix();
+        return Some(format!(
+            "`git {name} {option}` is not known to leave the repository unchanged"
+        ));
+    }
     if READS.contains(&name) || git_only_reads(name, rest) {
         return None;
     }
     Some(format!(
         "`git {name}` is not known to leave the repository unchanged"
     ))
+}
+
+/// Options with which a subcommand that reads starts a program, or writes. Git takes any beginning of a
+/// long one that it can tell from others.
+const MORE: &[(&str, &[&str])] = &[
+    ("archive", &["--exec"]),
+    ("fsck", &["--lost-found"]),
+    ("grep", &["--open-files-in-pager"]),
+    ("ls-remote", &["--exec", "--upload-pack"]),
+];
+
+/// Whether this word may make a subcommand that only reads do more than that.
+fn is_more(name: &str, word: &Word) -> bool {
+    let text = word.prefix();
+    let Some((_, options)) = MORE.iter().find(|(known, _)| *known == name) else {
+        return false;
+    };
+    if text.is_empty() {
+        // What it becomes when it runs may be an option.
+        return word.literal().is_none();
+    }
+    if !text.starts_with("--") {
+        // `-O`, also behind other letters.
+        return name == "grep"
+            && text.starts_with('-')
+            && (text.contains('O') || word.literal().is_none());
+    }
+    let option = text.split('=').next().unwrap_or(text);
+    option.len() > 2 && options.iter().any(|more| more.starts_with(option))
+        || word.literal().is_none() && !text.contains('=')
 }
 
 /// Options with which `branch` and `tag` list, and those that only shape a list.
@@ -130,7 +166,12 @@ pub(crate) fn git_only_reads(name: &str, rest: &[Word]) -> bool {
         .count();
     match name {
         "apply" => has(&["--check", "--numstat", "--stat", "--summary"]) && !has(&["--apply"]),
-        "bisect" => matches!(first, Some("log" | "terms" | "view" | "visualize")),
+        // What `view` is given it runs, unless that is an option.
+        "bisect" => match first {
+            Some("log" | "terms") => true,
+            Some("view" | "visualize") => operands == 1,
+            _ => false,
+        },
         "branch" | "tag" => only_lists(rest) && (operands == 0 || has(LISTS)),
         "bundle" => matches!(first, Some("list-heads" | "verify")),
         "clean" => has(&["--dry-run", "-dn", "-n", "-nd", "-ndx", "-xdn"]),

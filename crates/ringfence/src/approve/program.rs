@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use ringfence_core::permission::Permission;
 use ringfence_core::request::{Answer, Scope};
 use ringfence_core::shown::marks;
+use ringfence_sys::Signal;
+use ringfence_sys::signals::{Mask, SignalFd, is_ignored};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -150,7 +152,7 @@ impl Approver for OverDescriptor {
             .map_err(kernel)?;
         let deadline = Instant::now() + self.patience;
         loop {
-            let answer = read_line(&self.descriptor, &mut self.partial, deadline);
+            let answer = read_line(&self.descriptor, &mut self.partial, deadline, None);
             if matches!(answer, Err(AskError::TimedOut)) {
                 self.given_up.push(id);
                 return Err(AskError::TimedOut);
@@ -206,14 +208,16 @@ impl ByCommand {
     }
 
     /// Waits for the command's own end.
-    fn succeeds(&self, deadline: Instant) -> bool {
+    fn succeeds(&self, deadline: Instant, held_back: &Held) -> Result<bool, AskError> {
         loop {
             match held(&self.started).child.as_mut().map(Child::try_wait) {
-                Some(Ok(Some(status))) => return status.success(),
+                Some(Ok(Some(status))) => return Ok(status.success()),
                 Some(Ok(None)) if Instant::now() < deadline => {}
-                Some(Ok(None) | Err(_)) | None => return false,
+                Some(Ok(None) | Err(_)) | None => return Ok(false),
             }
-            std::thread::sleep(Duration::from_millis(5));
+            if held_back.came_within(Duration::from_millis(5)) {
+                return Err(AskError::Gone);
+            }
         }
     }
 }
@@ -221,6 +225,8 @@ impl ByCommand {
 impl Approver for ByCommand {
     fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
         let (text, id) = line(question)?;
+        // Before the command's end, so that it goes after it: then a signal that waits has its way.
+        let held = Held::new()?;
         // Whatever comes of it, it is not left running.
         let _end = Ending(&self.started);
         let (mut input, output) = self.start()?;
@@ -228,8 +234,9 @@ impl Approver for ByCommand {
         let _ = input.write_all(text.as_bytes());
         drop(input);
         let deadline = Instant::now() + self.patience;
-        let answer = read_line(&OwnedFd::from(output), &mut Vec::new(), deadline)?;
-        if !self.succeeds(deadline) {
+        let output = OwnedFd::from(output);
+        let answer = read_line(&output, &mut Vec::new(), deadline, Some(&held))?;
+        if !self.succeeds(deadline, &held)? {
             return Err(AskError::Answer {
                 why: "the program failed",
             });
@@ -264,7 +271,7 @@ impl Started {
             // It has a group of its own, so whatever it started goes with it.
             let group = i32::try_from(child.id()).ok();
             if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                let _ = rustix::process::kill_process_group(group, Signal::KILL);
             }
             let _ = child.kill();
             let _ = child.wait();
@@ -285,6 +292,45 @@ impl Drop for Ending<'_> {
     }
 }
 
+/// Signals that would end this process now, held back from this thread while a command answers: that
+/// command has a process group of its own, in which nobody else ends it.
+struct Held {
+    before: Mask,
+    arrived: SignalFd,
+}
+
+impl Held {
+    fn new() -> Result<Self, AskError> {
+        let kernel = |errno: Errno| AskError::Kernel {
+            source: errno.into(),
+        };
+        let before = Mask::current().map_err(kernel)?;
+        // What is blocked is somebody else's to read, and what is ignored ends nobody.
+        let ends = |signal: &i32| !before.contains(*signal) && !is_ignored(*signal);
+        let ends = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
+            .map(Signal::as_raw)
+            .into_iter()
+            .filter(ends)
+            .fold(Mask::EMPTY, Mask::with);
+        let arrived = SignalFd::new(ends).map_err(kernel)?;
+        ends.block().map_err(kernel)?;
+        Ok(Self { before, arrived })
+    }
+
+    /// Whether one has come. It is left to act once nobody holds it back.
+    fn came_within(&self, time: Duration) -> bool {
+        let mut waiting = [PollFd::new(&self.arrived, PollFlags::IN)];
+        let time = time.try_into().ok();
+        poll(&mut waiting, time.as_ref()).is_ok_and(|count| count > 0)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.before.restore();
+    }
+}
+
 /// While this lives, commands may be started to answer; when it goes the last one is ended and no
 /// other is started. For whoever asks while a session runs: nobody answers for one that is over.
 #[derive(Debug)]
@@ -298,8 +344,14 @@ impl Drop for Leash {
     }
 }
 
-/// The next line; what came of it until the deadline stays in `line`.
-fn read_line(from: &OwnedFd, line: &mut Vec<u8>, deadline: Instant) -> Result<Vec<u8>, AskError> {
+/// The next line; what came of it until the deadline stays in `line`. A signal that is held back ends the
+/// waiting.
+fn read_line(
+    from: &OwnedFd,
+    line: &mut Vec<u8>,
+    deadline: Instant,
+    held: Option<&Held>,
+) -> Result<Vec<u8>, AskError> {
     let kernel = |errno: Errno| AskError::Kernel {
         source: errno.into(),
     };
@@ -308,10 +360,16 @@ fn read_line(from: &OwnedFd, line: &mut Vec<u8>, deadline: Instant) -> Result<Ve
         if left.is_zero() {
             return Err(AskError::TimedOut);
         }
-        let mut waiting = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
+        let source = PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN);
+        let signals = held.map(|held| PollFd::new(&held.arrived, PollFlags::IN));
+        // What is not there is watched as the source once more.
+        let mut waiting = [source.clone(), signals.clone().unwrap_or(source)];
         let left = left.try_into().map_err(|_| AskError::TimedOut)?;
         match poll(&mut waiting, Some(&left)) {
             Ok(0) => return Err(AskError::TimedOut),
+            Ok(_) if signals.is_some() && !waiting[1].revents().is_empty() => {
+                return Err(AskError::Gone);
+            }
             Ok(_) => {}
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(kernel(errno)),

@@ -74,6 +74,59 @@ fn serving_threads() -> usize {
     names.filter(|name| name.trim() == "ringfence").count()
 }
 
+/// Threads that make connections for sessions.
+fn connecting_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        threads.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "ringfence-conn").count()
+}
+
+/// Three connections that wait for ever, as long as their own sockets are there: two of these are the
+/// other end, or have it in their queue, and the third is of a network that is there as long as they
+/// are.
+const ENDLESS: &str = r#"
+import os, socket, threading, time
+held = []
+def full(family, name):
+    server = socket.socket(family); server.bind(name); server.listen(0)
+    for _ in range(4):
+        one = socket.socket(family); one.setblocking(False); one.connect_ex(server.getsockname())
+        held.append(one)
+    return server
+def connect(one, other):
+    name = other.getsockname()
+    threading.Thread(target=one.connect_ex, args=(name,), daemon=True).start()
+itself = full(socket.AF_UNIX, "/tmp/itself")
+connect(itself, itself)
+carried = full(socket.AF_UNIX, "/tmp/carried")
+near, far = socket.socketpair()
+socket.send_fds(near, [b"x"], [carried.fileno()])
+connect(far, carried)
+connect(socket.socket(), full(socket.AF_INET, ("127.0.0.1", 0)))
+time.sleep(0.5)
+print("waiting", flush=True)
+time.sleep(1000)
+"#;
+
+#[test]
+fn no_thread_waits_for_what_it_holds_itself() {
+    let (_top, project) = place();
+    let sandbox = Sandbox::new(Policy::agent(&project)).unwrap();
+    let mut command = sandbox.command("python3");
+    command.args(["-c", ENDLESS]).stdout(Stdio::piped());
+    let mut session = command.spawn().unwrap();
+    let mut said = [0; 8];
+    let out = session.stdout.as_mut().unwrap();
+    std::io::Read::read_exact(out, &mut said).unwrap();
+    assert_eq!(&said, b"waiting\n");
+    assert!(connecting_threads() >= 3, "nothing waits");
+    session.kill().unwrap();
+    session.wait().unwrap();
+    drop(session);
+    wait_until("no thread is left", || connecting_threads() == 0);
+}
+
 /// Runs in a process of its own: what it counts must not be another test's.
 #[test]
 fn sixty_four_threads_and_nothing_changed() {

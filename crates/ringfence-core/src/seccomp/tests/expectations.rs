@@ -497,25 +497,6 @@ fn other_processes_are_out_of_reach() {
 }
 
 #[test]
-fn the_limit_of_dumps_stays() {
-    for Filter { spec, program } in every_filter() {
-        let says = |name: &str, args| {
-            let number = Syscall::named(name).unwrap().number(spec.arch).unwrap();
-            program
-                .run(&native(spec, number.into(), args))
-                .verdict
-                .name()
-        };
-        assert_eq!(says("setrlimit", [4, 0x7fff_0000, 0, 0, 0, 0]), "ENOSYS");
-        assert_eq!(says("setrlimit", [7, 0x7fff_0000, 0, 0, 0, 0]), "allow");
-        assert_eq!(says("prlimit64", [0, 4, 0x7fff_0000, 0, 0, 0]), "ENOSYS");
-        assert_eq!(says("prlimit64", [0, 4, 1 << 40, 0, 0, 0]), "ENOSYS");
-        assert_eq!(says("prlimit64", [0, 4, 0, 0x7fff_0000, 0, 0]), "allow");
-        assert_eq!(says("prlimit64", [0, 7, 0x7fff_0000, 0, 0, 0]), "allow");
-    }
-}
-
-#[test]
 fn shared_memory_needs_a_namespace() {
     let calls = "shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv \
         msgctl mq_open mq_unlink";

@@ -17,27 +17,25 @@
 //! becomes of their arguments meanwhile, they reach nothing that is not inside.
 
 use std::cell::{RefCell, RefMut};
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use ringfence_core::plan::NetworkNamespace;
+use ringfence_core::shown::shown_word;
 use ringfence_core::text::printable_bytes;
 use ringfence_gate::names::Carried;
 use ringfence_gate::serve::Carrier;
-use ringfence_sys::fdpath::FdPath;
-use ringfence_sys::files::OpenFlags;
 use ringfence_sys::notify::{Answer, Listener, Notification, read_memory};
 use ringfence_sys::{Errno, Pid};
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::sockopt::Timeout;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, connect_unspec, sockopt};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::caller::process_of;
+use super::connecting::{Connection, Connectors, Target};
 use super::guard::{Guard, makes_a_name};
 use super::missed;
 use super::shares;
@@ -46,24 +44,20 @@ use crate::audit::{Denial, Denied};
 
 /// `struct sockaddr_storage`: no address is longer.
 const LONGEST_ADDRESS: usize = 128;
-/// Connections that may wait for their other end at once.
-const MOST_WAITING: usize = 64;
-
-/// How long anybody else may wait for a connection that is made without a thread of its own.
-const SOON: Duration = Duration::from_millis(1);
-
 /// Answers the calls of one session.
 #[derive(Debug)]
 pub(super) struct Broker {
     shared: Arc<Shared>,
+    connectors: RefCell<Connectors>,
     /// Looks at the names that are about to be made, where that was asked for.
     guard: RefCell<Option<Guard>>,
     /// The session's user namespace, until it has bounds.
     unbounded: RefCell<Option<OwnedFd>>,
 }
 
+/// What the threads that connect share with the one that decides.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     listener: Listener,
     network: NetworkNamespace,
     /// Whether the kernel keeps unix sockets of the host away.
@@ -72,7 +66,6 @@ struct Shared {
     reachable: Reachable,
     /// Where connections out of the session's own network go, if there is a way.
     carrier: Option<Carrier>,
-    waiting: AtomicUsize,
     /// What the session did not get; each thing once, and not without end.
     denied: Mutex<Vec<Denial>>,
     /// Those of them that nobody was told of yet.
@@ -83,28 +76,6 @@ struct Shared {
 
 /// How many different things are remembered that a session did not get.
 const MOST_DENIED: usize = 64;
-
-/// A connection with everything decided.
-struct Connection {
-    id: u64,
-    socket: OwnedFd,
-    target: Target,
-    /// The port, if it goes to a server of the session's own.
-    near: Option<u16>,
-}
-
-/// Where a connection goes.
-enum Target {
-    Inet(SocketAddrV4),
-    Inet6(SocketAddrV6),
-    Netlink(SocketAddrNetlink),
-    /// Nowhere: it undoes an earlier connection.
-    Unspecified,
-    /// A name that only the session's own network namespace knows.
-    UnixAbstract(Vec<u8>),
-    /// A socket that is pinned by its file.
-    UnixFile(OwnedFd),
-}
 
 impl Broker {
     pub(super) fn new(listener: OwnedFd, network: NetworkNamespace) -> Self {
@@ -118,11 +89,11 @@ impl Broker {
                 unix_held: false,
                 reachable: Reachable::default(),
                 carrier: None,
-                waiting: AtomicUsize::new(0),
                 denied: Mutex::default(),
                 untold: Mutex::default(),
                 deserted: Mutex::default(),
             }),
+            connectors: RefCell::default(),
             guard: RefCell::new(None),
             unbounded: RefCell::new(None),
         }
@@ -219,7 +190,7 @@ impl Broker {
         }
         match shared.decide(&call) {
             Err(errno) => shared.answer(call.id, Err(errno)),
-            Ok(Some(connection)) => shared.make(connection),
+            Ok(Some(connection)) => self.connectors.borrow_mut().make(shared, connection),
             Ok(None) => {
                 let _ = shared.listener.answer(call.id, Answer::Continue);
             }
@@ -234,7 +205,7 @@ impl AsFd for Broker {
 }
 
 impl Shared {
-    fn answer(&self, id: u64, result: Result<(), Errno>) {
+    pub(super) fn answer(&self, id: u64, result: Result<(), Errno>) {
         let answer = match result {
             Ok(()) => Answer::Return(0),
             Err(errno) => Answer::Fail(errno),
@@ -277,7 +248,7 @@ impl Shared {
         }
         Ok(Some(Connection {
             id: call.id,
-            socket,
+            socket: Arc::new(socket),
             target,
             near,
         }))
@@ -377,7 +348,8 @@ impl Shared {
                 {
                     self.deny(unix_socket(shown, format!("--unix-socket {name}")));
                 } else if let Err(Errno::ACCESS) = found {
-                    let fix = format!("--unix-socket {shown}");
+                    let word = shown_word(OsStr::from_bytes(path.to_bytes()));
+                    let fix = format!("--unix-socket {}", word.text);
                     self.deny(unix_socket(shown, fix));
                 }
                 found.map(Target::UnixFile)
@@ -401,81 +373,13 @@ impl Shared {
         }
     }
 
-    /// Answers with what came of a connection.
-    fn finish(&self, connection: &Connection, made: Result<(), Errno>) {
-        if let Some(port) = connection.near
-            && missed::is_refused(&connection.socket, made)
-            && let Ok(mut deserted) = self.deserted.lock()
+    /// Remembers a port of the session's own on which nobody answered.
+    pub(super) fn desert(&self, port: u16) {
+        if let Ok(mut deserted) = self.deserted.lock()
             && deserted.len() < MOST_DENIED
             && !deserted.contains(&port)
         {
             deserted.push(port);
-        }
-        self.answer(connection.id, made);
-    }
-
-    /// Makes a connection and answers. One that may wait for its other end gets a thread, so that
-    /// nobody else waits for it.
-    fn make(self: &Arc<Self>, connection: Connection) {
-        let flags = rustix::fs::fcntl_getfl(&connection.socket);
-        if flags.is_ok_and(|flags| flags.contains(OpenFlags::NONBLOCK)) {
-            return self.finish(&connection, connection.make());
-        }
-        // In a network of its own the other end is as near as that of a pipe.
-        if self.network == NetworkNamespace::Own
-            && let Some(result) = connection.make_soon()
-        {
-            return self.finish(&connection, result);
-        }
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return self.answer(connection.id, Err(Errno::AGAIN));
-        }
-        let shared = Arc::clone(self);
-        let id = connection.id;
-        let thread = std::thread::Builder::new().stack_size(64 << 10);
-        let started = thread.spawn(move || {
-            shared.finish(&connection, connection.make());
-            shared.waiting.fetch_sub(1, Ordering::Relaxed);
-        });
-        if started.is_err() {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.answer(id, Err(Errno::AGAIN));
-        }
-    }
-}
-
-impl Connection {
-    /// Connects to somebody near without waiting for long; `None` if that takes longer.
-    fn make_soon(&self) -> Option<Result<(), Errno>> {
-        if !matches!(self.target, Target::Inet(_) | Target::Inet6(_)) {
-            return None;
-        }
-        let before = sockopt::socket_timeout(&self.socket, Timeout::Send).ok()?;
-        sockopt::set_socket_timeout(&self.socket, Timeout::Send, Some(SOON)).ok()?;
-        let made = self.make();
-        // Whoever was in the middle of connecting goes on with that when asked again.
-        if sockopt::set_socket_timeout(&self.socket, Timeout::Send, before).is_err()
-            || made == Err(Errno::INPROGRESS)
-        {
-            return None;
-        }
-        Some(made)
-    }
-
-    fn make(&self) -> Result<(), Errno> {
-        match &self.target {
-            Target::Inet(address) => connect(&self.socket, address),
-            Target::Inet6(address) => connect(&self.socket, address),
-            Target::Netlink(address) => connect(&self.socket, address),
-            Target::Unspecified => connect_unspec(&self.socket),
-            Target::UnixAbstract(name) => {
-                connect(&self.socket, &SocketAddrUnix::new_abstract_name(name)?)
-            }
-            Target::UnixFile(file) => {
-                let path = FdPath::new(file.as_fd());
-                connect(&self.socket, &SocketAddrUnix::new(path.as_c_str())?)
-            }
         }
     }
 }

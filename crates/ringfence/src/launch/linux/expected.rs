@@ -110,8 +110,12 @@ impl Expected {
     /// What a failure's number means, in words.
     pub(super) fn describe(&self, detail: u32) -> Option<String> {
         let index = usize::try_from(detail).ok()?.checked_sub(1)?;
-        let expect = self.mounts.get(index)?;
-        Some(ringfence_core::text::printable_bytes(expect.at.to_bytes()))
+        let named = |expect: &Expect| ringfence_core::text::printable_bytes(expect.at.to_bytes());
+        if let Some(expect) = self.mounts.get(index) {
+            return Some(named(expect));
+        }
+        let around = self.mounts.get(index.checked_sub(self.mounts.len())?)?;
+        Some(format!("something that is mounted below {}", named(around)))
     }
 
     /// Looks at everything. Runs in the second stage, which may allocate.
@@ -136,7 +140,7 @@ impl Expected {
         }
         let text = std::fs::read("/proc/self/mountinfo")
             .map_err(|error| whole(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-        self.check_all(&text).map_err(whole)
+        self.check_all(&text)
     }
 
     /// Devices of the file systems that only the session has.
@@ -154,9 +158,11 @@ impl Expected {
 
     /// Holds every mount that can be seen against the nearest one that was planned: what came
     /// along below a tree of the host's must be held as the tree itself.
-    fn check_all(&self, text: &[u8]) -> Result<(), Errno> {
+    ///
+    /// A failure's number is then beyond those of the planned ones, by that of the nearest.
+    fn check_all(&self, text: &[u8]) -> Result<(), Refused> {
         let mounts: Option<Vec<_>> = mountinfo::mounts(text).collect();
-        let mounts = mounts.ok_or(Errno::BADMSG)?;
+        let mounts = mounts.ok_or((0, Errno::BADMSG))?;
         for mount in &mounts {
             let covered = mounts
                 .iter()
@@ -165,14 +171,15 @@ impl Expected {
                 continue;
             }
             let point: Vec<u8> = unescaped(mount.point).collect();
-            let nearest = self
-                .mounts
-                .iter()
-                .filter(|expect| covers(expect.at.to_bytes(), &point))
-                .max_by_key(|expect| expect.at.to_bytes().len())
-                .ok_or(Errno::STALE)?;
-            if mount.shared || !mount.attributes.contains(nearest.attributes()) {
-                return Err(Errno::STALE);
+            let (number, nearest) = (1_u32..)
+                .zip(&self.mounts)
+                .filter(|(_, expect)| covers(expect.at.to_bytes(), &point))
+                .max_by_key(|(_, expect)| expect.at.to_bytes().len())
+                .ok_or((0, Errno::STALE))?;
+            let held = !mount.shared && mount.attributes.contains(nearest.attributes());
+            if !held && !is_out_of_reach(&point) {
+                let planned = u32::try_from(self.mounts.len()).unwrap_or_default();
+                return Err((planned.saturating_add(number), Errno::STALE));
             }
         }
         Ok(())
@@ -184,6 +191,34 @@ fn covers(parent: &[u8], path: &[u8]) -> bool {
         || path
             .strip_prefix(parent)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// Whether nobody inside gets to what is mounted here.
+///
+/// Bubblewrap reaches a mount by its path, as the user, and leaves alone what it cannot reach. Nor
+/// can this process, with the same user and groups as the command and no fewer capabilities. So the
+/// command stands before the same closed directory. It cannot open it either, which only the owner
+/// may: that must be somebody else. No descriptor leads past it, for the command has none but its
+/// streams, and whatever is mounted there, Landlock knows no rule for it that is not also one for the
+/// directories above. Should the owner open the directory while the session runs, the mount is what
+/// it is to every other program of the user's.
+fn is_out_of_reach(point: &[u8]) -> bool {
+    let mut above = None;
+    let ends = (1..=point.len()).filter(|end| matches!(point.get(*end), None | Some(b'/')));
+    for path in ends.filter_map(|end| point.get(..end)) {
+        let Ok(path) = CString::new(path) else {
+            return false;
+        };
+        match files::pin_exact(CWD, &path) {
+            Ok(directory) => above = Some(directory),
+            Err(Errno::ACCESS) => {
+                let closed = above.and_then(|directory| files::identify(directory).ok());
+                return closed.is_some_and(|closed| closed.owner.0 != geteuid().as_raw());
+            }
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 fn namespace(name: &CStr) -> Result<(u64, u64), Errno> {

@@ -7,7 +7,7 @@
 //! namespaces, and the sockets cannot be reached from anywhere but inside.
 
 use std::ffi::CString;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use ringfence_sys::{Errno, sockets};
 use rustix::io::{retry_on_intr, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
+use super::root::Text;
 use super::telling::Decisions;
 pub(super) use crate::launch::proxy::hosts;
 use crate::launch::proxy::{self, PATIENCE, opened, upstreams};
@@ -263,20 +264,59 @@ fn name_service() -> SocketAddrV4 {
 
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// The file that tells programs inside whom to ask for names, by its real name.
-pub(super) fn resolver_file(hosts: &Hosts) -> Option<AbsPath> {
+/// Names that are known without asking.
+const NAMES: &str = "/etc/hosts";
+
+/// The files that tell programs inside whom to ask for names, by their real names. One that the host does
+/// not have is not looked for inside either.
+pub(super) fn name_files(hosts: &Hosts) -> Vec<Text> {
     let Hosts::Directly { .. } = hosts else {
-        return None;
+        return Vec::new();
     };
-    let real: PathBuf = std::fs::canonicalize(RESOLVER).ok()?;
-    AbsPath::parse(real).ok()
+    let resolver = text_at(RESOLVER, |_| resolver_text());
+    let names = text_at(NAMES, |known| {
+        let uname = rustix::system::uname();
+        loopback_names(known, &uname.nodename().to_string_lossy())
+    });
+    resolver.into_iter().chain(names).collect()
 }
 
-/// What that file says. Without a search list no name is ever made into another.
-pub(super) fn resolver_text() -> Vec<u8> {
+fn text_at(path: &str, bytes: impl FnOnce(&str) -> Vec<u8>) -> Option<Text> {
+    let real: PathBuf = std::fs::canonicalize(path).ok()?;
+    let known = std::fs::read(&real).unwrap_or_default();
+    Some(Text {
+        at: AbsPath::parse(real).ok()?,
+        bytes: bytes(&String::from_utf8_lossy(&known)),
+    })
+}
+
+/// What the resolver's file says. Without a search list no name is ever made into another.
+fn resolver_text() -> Vec<u8> {
     let address = NAME_SERVICE.ip();
     format!("# ringfence answers for the names that this session may reach.\nnameserver {address}\nsearch .\n")
         .into_bytes()
+}
+
+/// The names that mean this host. For any other one programs would take its address from the file, which
+/// leads nowhere from inside, and never ask for it; for an allowed one the gate reads the host's file.
+fn loopback_names(known: &str, own: &str) -> Vec<u8> {
+    let mut text =
+        "# ringfence answers for all other names.\n127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    let mut has_own = false;
+    for line in known.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
+        if address.is_some_and(|address| address.is_loopback()) {
+            has_own |= words.any(|word| word == own);
+            text.push_str(line.trim());
+            text.push('\n');
+        }
+    }
+    if !has_own && !own.is_empty() && !own.contains(char::is_whitespace) {
+        text.extend(["127.0.1.1 ", own, "\n"]);
+    }
+    text.into_bytes()
 }
 
 /// Adds the variables that make programs use the gate; what the policy sets itself stays.
@@ -291,5 +331,22 @@ pub(super) fn add_variables(environment: &mut Vec<CString>, policy: &Policy, hos
         let each = ["http", "https"]
             .map(|scheme| format!("-D{scheme}.proxyHost={host} -D{scheme}.proxyPort={port}"));
         proxy::add(environment, policy, "JAVA_TOOL_OPTIONS", &each.join(" "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_host_stay_and_others_are_asked_for() {
+        let known = "127.0.0.1 localhost # 10.0.0.1 x\n10.1.2.3 allowed.test\n# 127.0.0.1 y\n\
+                     ::1\tip6-localhost\n127.0.1.1 own other\nfe80::1%lo z\n";
+        let begin =
+            "# ringfence answers for all other names.\n127.0.0.1 localhost\n::1 localhost\n";
+        let kept = "127.0.0.1 localhost\n::1\tip6-localhost\n127.0.1.1 own other\n";
+        let text = |own| String::from_utf8(loopback_names(known, own)).unwrap();
+        assert_eq!(text("own"), format!("{begin}{kept}"));
+        assert_eq!(text("new"), format!("{begin}{kept}127.0.1.1 new\n"));
     }
 }

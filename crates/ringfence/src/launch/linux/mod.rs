@@ -11,6 +11,7 @@ mod bounds;
 mod broker;
 mod bwrap;
 mod caller;
+mod connecting;
 mod cover;
 mod expected;
 mod gate;

@@ -281,13 +281,7 @@ impl Gathered {
             tmp: tmp.transpose()?,
             asked_over: None,
             gate: None,
-            texts: gate::resolver_file(gate::hosts(plan))
-                .map(|at| Text {
-                    at,
-                    bytes: gate::resolver_text(),
-                })
-                .into_iter()
-                .collect(),
+            texts: gate::name_files(gate::hosts(plan)),
             bwrap: bwrap.transpose()?,
             group: None,
             entry,
