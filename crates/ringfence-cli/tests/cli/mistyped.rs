@@ -1,29 +1,6 @@
 //! What was typed wrong: what is said of it, and to whom.
 
-use std::process::{Command, Stdio};
-
-use serde_json::Value;
-
 use crate::world::World;
-
-/// Runs with descriptor 5 open for events; returns the status, standard error, and every event.
-fn with_events(world: &World, arguments: &[&str]) -> (Option<i32>, String, Vec<Value>) {
-    let events = world.root().join("events");
-    let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", "exec 5>\"$1\"; shift; exec \"$@\"", "sh"])
-        .arg(&events)
-        .arg(env!("CARGO_BIN_EXE_ringfence"))
-        .args(arguments)
-        .env_clear()
-        .env("HOME", world.home())
-        .current_dir(world.project())
-        .stdin(Stdio::null());
-    let ran = world.ran(&command.output().unwrap());
-    let text = std::fs::read_to_string(&events).unwrap();
-    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    (ran.code, ran.errors, events.collect())
-}
 
 /// A status of 2 may be the command's: only `refused` says that it is ours.
 #[test]
@@ -61,10 +38,10 @@ fn whoever_listens_hears_of_a_mistake_in_the_arguments() {
             "/",
         ),
     ] {
-        let (code, errors, events) = with_events(&world, arguments);
+        let (ran, events) = world.run_with_events(arguments);
 
-        assert_eq!(code, Some(status), "{arguments:?}");
-        assert!(errors.contains(why), "{arguments:?}: {errors}");
+        assert_eq!(ran.code, Some(status), "{arguments:?}");
+        assert!(ran.errors.contains(why), "{arguments:?}: {ran:?}");
         let [refused] = &*events else {
             panic!("{arguments:?}: {events:?}");
         };
@@ -79,7 +56,7 @@ fn whoever_listens_hears_of_a_mistake_in_the_arguments() {
         &["run", "--bogus", "--", "true", "--json-fd", "5"],
         &["explain", "--json-fd", "5"],
     ] {
-        let (_, _, events) = with_events(&world, arguments);
+        let (_, events) = world.run_with_events(arguments);
         assert!(events.is_empty(), "{arguments:?}: {events:?}");
     }
 }

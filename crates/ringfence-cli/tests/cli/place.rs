@@ -334,13 +334,7 @@ fn a_protected_name_below_a_link_is_protected_where_the_link_leads() {
 #[test]
 fn a_plain_user_gets_the_same_answers() {
     let world = World::public();
-    let program = world.root().join("ringfence");
-    // By another process: one that forks while we write would keep it from being run.
-    let copied = std::process::Command::new("cp")
-        .arg(env!("CARGO_BIN_EXE_ringfence"))
-        .arg(&program)
-        .status();
-    assert!(copied.unwrap().success());
+    let program = world.copied_program();
     world.user_settings("{ \"git\": \"read\" }");
     let arguments = ["explain", "../.ssh/id_ed25519", "src/main.rs", ".git"];
     let run = |command: &mut std::process::Command| {
@@ -379,12 +373,7 @@ fn a_plain_user_gets_the_same_answers() {
 #[test]
 fn what_the_host_keeps_from_a_user_is_said_to_be_kept_by_it() {
     let world = World::public();
-    let program = world.root().join("ringfence");
-    let copied = std::process::Command::new("cp")
-        .arg(env!("CARGO_BIN_EXE_ringfence"))
-        .arg(&program)
-        .status();
-    assert!(copied.unwrap().success());
+    let program = world.copied_program();
     let secret = world.home().join(".ssh/id_ed25519");
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).unwrap();
     let asked = |plain: bool| {

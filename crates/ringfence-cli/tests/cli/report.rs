@@ -9,24 +9,9 @@ use serde_json::Value;
 
 use crate::world::{Ran, World};
 
-/// Runs with descriptor 5 open for events; returns what was answered and every event.
+/// Runs one session with descriptor 5 open for events.
 fn with_events(world: &World, arguments: &[&str]) -> (Ran, Vec<Value>) {
-    let events = world.root().join("events");
-    let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", "exec 5>\"$1\"; shift; exec \"$@\"", "sh"])
-        .arg(&events)
-        .arg(env!("CARGO_BIN_EXE_ringfence"))
-        .args(["run", "--json-fd", "5"])
-        .args(arguments)
-        .env_clear()
-        .env("HOME", world.home())
-        .current_dir(world.project())
-        .stdin(Stdio::null());
-    let ran = world.ran(&command.output().unwrap());
-    let text = fs::read_to_string(&events).unwrap();
-    let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    (ran, events.collect())
+    world.run_with_events(&[&["run", "--json-fd", "5"], arguments].concat())
 }
 
 #[test]

@@ -112,6 +112,36 @@ impl World {
         self.ran(&self.command().args(arguments).output().unwrap())
     }
 
+    /// Runs with descriptor 5 open for events; returns what was answered and every event.
+    pub(crate) fn run_with_events(&self, arguments: &[&str]) -> (Ran, Vec<serde_json::Value>) {
+        let events = self.root().join("events");
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "exec 5>\"$1\"; shift; exec \"$@\"", "sh"])
+            .arg(&events)
+            .arg(env!("CARGO_BIN_EXE_ringfence"))
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.home())
+            .current_dir(self.project())
+            .stdin(Stdio::null());
+        let ran = self.ran(&command.output().unwrap());
+        let text = fs::read_to_string(&events).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        (ran, events.collect())
+    }
+
+    /// A copy of the program that every user may run.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn copied_program(&self) -> PathBuf {
+        let program = self.root().join("ringfence");
+        // By another process: one that forks while we write would keep it from being run.
+        let mut copy = Command::new("cp");
+        copy.arg(env!("CARGO_BIN_EXE_ringfence")).arg(&program);
+        assert!(copy.status().unwrap().success());
+        program
+    }
+
     pub(crate) fn ran(&self, output: &Output) -> Ran {
         Ran {
             code: output.status.code(),

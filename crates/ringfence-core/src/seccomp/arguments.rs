@@ -62,13 +62,15 @@ pub(super) static PRLIMIT_TARGET: Look = Look {
     what: "process",
 };
 
+const ONLY_READING: &[Case] = &[case(
+    "none",
+    &[0],
+    allow("reading the limits of others changes nothing"),
+)];
+
 static PRLIMIT_CHANGE: Look = Look {
     argument: Argument::Third,
-    cases: &[case(
-        "none",
-        &[0],
-        allow("reading the limits of others changes nothing"),
-    )],
+    cases: ONLY_READING,
     mask: LONG,
     otherwise: refuse(
         Errno::Eperm,
@@ -92,11 +94,7 @@ pub(super) static PRLIMIT_FIRST: Look = Look {
 
 static PRLIMIT_FIRST_CHANGE: Look = Look {
     argument: Argument::Third,
-    cases: &[case(
-        "none",
-        &[0],
-        allow("reading the limits of others changes nothing"),
-    )],
+    cases: ONLY_READING,
     mask: LONG,
     otherwise: refuse(
         Errno::Eperm,
