@@ -69,7 +69,9 @@ impl Since {
 
     /// Nothing is known here of the clock that files have their times from.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn settle(&mut self) {}
+    pub(super) fn settle(&mut self) {
+        self.slack = TICK;
+    }
 }
 
 /// By how much a time may have been cut off: some file systems keep whole or even seconds, or hundredths,
