@@ -29,6 +29,10 @@ def told(act):
     print("won", flush=True); wait(go); act(); print("wrote", flush=True)
 def send(to, fd): to.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
 def take(at): return array.array("i", at.recvmsg(1, socket.CMSG_SPACE(4))[1][0][2])[0]
+if way == "crowd":
+    null = os.open("/dev/null", os.O_RDONLY)
+    for _ in range(900): os.dup(null)
+    for _ in range(100): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 print("ready", flush=True)
 while True:
     try: fd = os.open(".vscode", os.O_RDONLY | os.O_DIRECTORY)
@@ -42,7 +46,7 @@ if way in ("file", "mapping", "link"):
         break
     if way == "link": os.link("tasks.json", "kept", src_dir_fd=fd)
     os.close(fd)
-if way == "descriptor": told(lambda: write(fd))
+if way in ("descriptor", "crowd"): told(lambda: write(fd))
 elif way == "unreadable": libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); told(lambda: write(fd))
 elif way == "directory": os.fchdir(fd); os.close(fd); told(lambda: write(os.open(".", os.O_RDONLY)))
 elif way == "file": told(lambda: os.write(f, b"evil\n"))
@@ -69,7 +73,7 @@ elif way == "handed":
     write(take(a)); print("wrote", flush=True)
 "#;
 
-const WAYS: [&str; 9] = [
+const WAYS: [&str; 10] = [
     "descriptor",
     "unreadable",
     "directory",
@@ -79,6 +83,8 @@ const WAYS: [&str; 9] = [
     "sent",
     "thread",
     "handed",
+    // So much else that no look sees all of it in time.
+    "crowd",
 ];
 
 /// What became of one session in which the host made `.vscode`.
@@ -181,21 +187,30 @@ fn what_the_host_makes_is_not_kept_past_its_mount() {
 #[test]
 fn a_session_that_holds_nothing_goes_on() {
     for_each_user(binaries!(), |world| {
-        let script = "echo ready
-            for i in 1 2 3 4; do
-                (for k in $(seq 100); do /bin/true; done) &
-            done
-            wait; grep -c '/project/.vscode ' /proc/self/mountinfo";
-        let (mut child, mut said) =
-            start(&mut world.confine(&world.setup(), ["bash", "-c", script]));
-        // The look at everybody is in the middle of it.
-        host_makes_it(world);
-        let last = line(&mut said);
-        let mut errors = String::new();
-        let stderr = child.stderr.as_mut().unwrap();
-        stderr.read_to_string(&mut errors).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
-        assert_eq!(last, "1\n", "{errors}");
-        fs::remove_dir_all(world.project(".vscode")).unwrap();
+        for command in [
+            "(for k in $(seq 100); do /bin/true; done)",
+            // Whoever starts a program so waits in the kernel until that has begun.
+            "python3 -c 'import os\nfor _ in range(100): os.waitpid(os.posix_spawn(\"/bin/true\", [\"true\"], {}), 0)'",
+        ] {
+            goes_on(world, command);
+        }
     });
+}
+
+fn goes_on(world: &World, command: &str) {
+    let script = format!(
+        "echo ready
+        for i in 1 2 3 4; do {command} & done
+        wait; grep -c '/project/.vscode ' /proc/self/mountinfo"
+    );
+    let (mut child, mut said) = start(&mut world.confine(&world.setup(), ["bash", "-c", &script]));
+    // The look at everybody is in the middle of it.
+    host_makes_it(world);
+    let last = line(&mut said);
+    let mut errors = String::new();
+    let stderr = child.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
+    assert_eq!(last, "1\n", "{errors}");
+    fs::remove_dir_all(world.project(".vscode")).unwrap();
 }

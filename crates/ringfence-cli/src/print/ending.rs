@@ -64,7 +64,7 @@ pub(crate) fn told(report: &Report) -> String {
             &mut out,
             &format!(
                 "{path} is protected or hidden and could be held no longer: something stands there \
-                 that cannot be mounted over (a link, say), or nobody may look; look at it before \
+                 that cannot be mounted over (a link, say), somebody inside had it open, or nobody may look; look at it before \
                  anything runs it"
             ),
         );

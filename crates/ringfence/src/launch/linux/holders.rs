@@ -5,48 +5,48 @@
 //! makes or replaces is looked for in all processes of the session, once it is mounted over and nobody
 //! can open it any more.
 //!
-//! Everybody is looked at several times, so that what is handed round is met. Where so many come and go that
-//! no look sees all of them, they are stopped for one look; not before, since shells see who is stopped, and
-//! say so.
+//! Everybody is looked at several times, so that what is handed round is met. Where so many come and go, or
+//! have so much, that no look sees all of it in time, they are stopped for one look; not before, since shells
+//! see who is stopped, and say so. Nobody else is protected meanwhile, so all of it has its time, and who
+//! cannot be looked at in that time counts as one who holds it.
 //!
-//! The session's own `/proc` lists all of its processes. They can hide nothing from whoever has made their
-//! user namespace, who has every right in it.
+//! The session's own `/proc` lists all of its processes. One that hides its memory cannot be looked at by a
+//! plain user, and so counts, too.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 use ringfence_sys::Errno;
 use ringfence_sys::files::{self, OpenFlags};
-use rustix::fs::{AtFlags, Dir, Mode, Stat, openat, statat};
+use rustix::fs::{AtFlags, Dir, Mode, Stat, major, minor, openat, statat};
 use rustix::process::{Signal, pidfd_send_signal};
 
 /// So often in a row nobody may be found to hold anything. Who hands a descriptor to and fro between two
 /// processes all the time is missed by one look in four.
 const LOOKS: usize = 8;
-/// How often that is tried before they are stopped.
-const MOST_LOOKS: usize = 16;
-/// How often it is tried to stop everybody.
-const MOST_STOPS: usize = 100;
 const BETWEEN: Duration = Duration::from_micros(500);
+/// How long that may take before they are stopped, and how long the rest.
+const RUNNING: Duration = Duration::from_millis(30);
+const STOPPED: Duration = Duration::from_millis(150);
 /// What is larger is given up, as if it were held.
 const MOST_FILES: usize = 1 << 14;
-/// Of what git never writes again, one file may have many names: clones share it.
-const SHARED: &str = "objects";
 
 /// Whether anybody holds what stands at a path, or may do so for all that is known. `root` is the session's.
 pub(super) fn is_held(root: &OwnedFd, path: &Path) -> bool {
+    let deadline = Instant::now() + RUNNING;
     let (mut nobody, mut sent) = (0, 0);
-    for _ in 0..MOST_LOOKS {
-        match look(root, path) {
+    while Instant::now() < deadline {
+        match look(root, path, deadline) {
             Ok(Found::Nobody) => nobody += 1,
             Ok(Found::Less) => nobody = 0,
             Ok(Found::Sent) => (nobody, sent) = (0, sent + 1),
-            Ok(Found::Somebody) | Err(_) => return true,
+            Ok(Found::Somebody) => return true,
+            Err(_) => break,
         }
         if sent == LOOKS {
             return true;
@@ -56,38 +56,48 @@ pub(super) fn is_held(root: &OwnedFd, path: &Path) -> bool {
         }
         std::thread::sleep(BETWEEN);
     }
-    match Stopped::of(root) {
-        Ok(_stopped) => look(root, path) != Ok(Found::Nobody),
-        Err(_) => true,
-    }
+    let deadline = Instant::now() + STOPPED;
+    let Ok(stopped) = Stopped::of(root, deadline) else {
+        return true;
+    };
+    // Whoever ran again meanwhile may have handed it on.
+    look(root, path, deadline) != Ok(Found::Nobody) || !stopped.still(root)
 }
 
 /// Looks for what is there now: the host may be in the middle of making it.
-fn look(root: &OwnedFd, path: &Path) -> Result<Found, Errno> {
-    let contents = Contents::of(path)?;
-    Ok(contents.look(root).unwrap_or(Found::Less))
+fn look(root: &OwnedFd, path: &Path, deadline: Instant) -> Result<Found, Errno> {
+    let contents = Contents::of(path, deadline)?;
+    contents.look(root)
 }
 
 /// Everybody inside, stopped; those who ran before run again when it is dropped.
-struct Stopped(Vec<OwnedFd>);
+struct Stopped {
+    processes: OwnedFd,
+    /// By number, in the order in which they were stopped.
+    by_us: Vec<(u32, OwnedFd)>,
+}
 
 impl Stopped {
-    fn of(root: &OwnedFd) -> Result<Self, Errno> {
-        let processes = processes(root)?;
-        let mut stopped = Self(Vec::new());
-        for _ in 0..MOST_STOPS {
+    fn of(root: &OwnedFd, deadline: Instant) -> Result<Self, Errno> {
+        let mut stopped = Self {
+            processes: processes(root)?,
+            by_us: Vec::new(),
+        };
+        while Instant::now() < deadline {
             let mut all = true;
-            for process in others(&processes)? {
-                let Ok(process) = directory(&processes, &process.to_string()) else {
+            for number in others(&stopped.processes)? {
+                let Ok(process) = directory(&stopped.processes, &number.to_string()) else {
                     // Gone: and nobody knows whether somebody came in its place.
                     all = false;
                     continue;
                 };
-                if !matches!(state(&process), Ok('T' | 't' | 'Z' | 'X')) {
-                    all = false;
-                    if pidfd_send_signal(&process, Signal::STOP).is_ok() {
-                        stopped.0.push(process);
-                    }
+                let asked = stopped.by_us.iter().any(|(asked, _)| *asked == number);
+                if stands(&process, asked) {
+                    continue;
+                }
+                all = false;
+                if !asked && pidfd_send_signal(&process, Signal::STOP).is_ok() {
+                    stopped.by_us.push((number, process));
                 }
             }
             if all {
@@ -95,16 +105,44 @@ impl Stopped {
             }
             std::thread::sleep(BETWEEN);
         }
-        Err(Errno::BUSY)
+        Err(Errno::TIMEDOUT)
+    }
+
+    /// Whether nobody runs, or has come.
+    fn still(&self, root: &OwnedFd) -> bool {
+        let Ok(processes) = processes(root) else {
+            return false;
+        };
+        let all = others(&processes).unwrap_or_default();
+        all.into_iter().all(|number| {
+            let asked = self.by_us.iter().any(|(asked, _)| *asked == number);
+            directory(&processes, &number.to_string()).is_ok_and(|process| stands(&process, asked))
+        })
     }
 }
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        for process in &self.0 {
+        // Children first: a shell that finds its child stopped takes the terminal away from it.
+        for (_, process) in self.by_us.iter().rev() {
             let _ = pidfd_send_signal(process, Signal::CONT);
         }
     }
+}
+
+/// Whether a process does nothing, with all of its threads: the first can have ended before the others. One that
+/// was told to stop and waits in the kernel (for its child, say) stops before it does anything else.
+fn stands(process: &OwnedFd, told: bool) -> bool {
+    let stands = |task: u32| {
+        let task = directory(process, &format!("task/{task}"));
+        match task.and_then(|task| state(&task)) {
+            Ok('T' | 'Z' | 'X') => true,
+            Ok('D') => told,
+            Ok(_) | Err(_) => false,
+        }
+    };
+    let tasks = directory(process, "task").and_then(|tasks| numbers(&tasks));
+    tasks.is_ok_and(|tasks| tasks.into_iter().all(stands))
 }
 
 /// What a look at everybody has found, least first.
@@ -118,42 +156,40 @@ enum Found {
     Somebody,
 }
 
-/// The files at and below a path, by device and number.
-#[derive(Debug, Default)]
+/// The files at and below a path.
 struct Contents {
+    /// By device and number.
     files: HashSet<(u64, u64)>,
-    numbers: HashSet<u64>,
+    deadline: Instant,
 }
 
 impl Contents {
-    fn of(path: &Path) -> Result<Self, Errno> {
-        let mut contents = Self::default();
+    fn of(path: &Path, deadline: Instant) -> Result<Self, Errno> {
+        let mut files = HashSet::default();
         let mut left = vec![path.to_owned()];
-        while let Some(path) = left.pop() {
-            let found = match std::fs::symlink_metadata(&path) {
+        while let Some(at) = left.pop() {
+            let found = match std::fs::symlink_metadata(&at) {
                 Ok(found) => found,
                 // The host has taken it away again.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(_) => return Err(Errno::ACCESS),
             };
-            contents.files.insert((found.dev(), found.ino()));
-            contents.numbers.insert(found.ino());
-            if contents.files.len() > MOST_FILES {
+            files.insert((found.dev(), found.ino()));
+            if files.len() > MOST_FILES || Instant::now() > deadline {
                 return Err(Errno::TOOBIG);
             }
-            let shared = path.iter().any(|part| part == SHARED);
-            if found.is_file() && found.nlink() > 1 && !shared {
+            if found.is_file() && found.nlink() > 1 && !is_object(path, &at) {
                 // Its other name may be one that the session has given it.
                 return Err(Errno::MLINK);
             }
             if found.is_dir() {
-                let entries = std::fs::read_dir(&path).map_err(|_| Errno::ACCESS)?;
+                let entries = std::fs::read_dir(&at).map_err(|_| Errno::ACCESS)?;
                 for entry in entries {
                     left.push(entry.map_err(|_| Errno::ACCESS)?.path());
                 }
             }
         }
-        Ok(contents)
+        Ok(Self { files, deadline })
     }
 
     fn has(&self, found: &Stat) -> bool {
@@ -176,6 +212,7 @@ impl Contents {
                 match self.look_at(&processes, process) {
                     Ok(Found::Somebody) => return Ok(Found::Somebody),
                     Ok(seen) => found = found.max(seen),
+                    Err(Errno::TIMEDOUT) => return Err(Errno::TIMEDOUT),
                     Err(_) => found = found.max(Found::Less),
                 }
             }
@@ -186,20 +223,32 @@ impl Contents {
         let process = directory(processes, &process.to_string())?;
         let tasks = directory(&process, "task")?;
         let (mut found, mut mapped) = (Found::Nobody, false);
-        for task in numbers(&tasks)? {
-            let task = directory(&tasks, &task.to_string())?;
-            match self.look_at_task(&task, mapped) {
-                Ok(Found::Somebody) => return Ok(Found::Somebody),
-                Ok(seen) => {
-                    mapped = true;
-                    found = found.max(seen);
+        let mut seen = HashSet::default();
+        // Threads come as processes do, and may have descriptors of their own.
+        loop {
+            let mut came = numbers(&tasks)?;
+            came.retain(|task| seen.insert(*task));
+            if came.is_empty() {
+                return Ok(found);
+            }
+            for task in came {
+                let Ok(task) = directory(&tasks, &task.to_string()) else {
+                    found = found.max(Found::Less);
+                    continue;
+                };
+                match self.look_at_task(&task, mapped) {
+                    Ok(Found::Somebody) => return Ok(Found::Somebody),
+                    Ok(seen) => {
+                        mapped = true;
+                        found = found.max(seen);
+                    }
+                    Err(Errno::TIMEDOUT) => return Err(Errno::TIMEDOUT),
+                    // The first thread can end before the others.
+                    Err(_) if has_ended(&task).unwrap_or(false) => {}
+                    Err(_) => found = found.max(Found::Less),
                 }
-                // The first thread can end before the others.
-                Err(_) if has_ended(&task)? => {}
-                Err(_) => found = found.max(Found::Less),
             }
         }
-        Ok(found)
     }
 
     /// A thread can have descriptors and a directory of its own, but no memory.
@@ -216,6 +265,9 @@ impl Contents {
         let about = directory(task, "fdinfo")?;
         let mut found = Found::Nobody;
         for descriptor in numbers(&open)? {
+            if Instant::now() > self.deadline {
+                return Err(Errno::TIMEDOUT);
+            }
             let name = descriptor.to_string();
             match statat(&open, name.as_str(), AtFlags::empty()) {
                 Ok(held) if self.has(&held) => return Ok(Found::Somebody),
@@ -230,20 +282,46 @@ impl Contents {
         Ok(found)
     }
 
-    /// What is mapped needs no descriptor. The list has another number for the device than others have on
-    /// some file systems, so only that of the file counts.
+    /// What is mapped needs no descriptor.
     fn is_mapped(&self, task: &OwnedFd) -> Result<bool, Errno> {
+        let mut devices: HashMap<u64, Vec<(u32, u32)>> = HashMap::default();
+        for (device, number) in &self.files {
+            let device = (major(*device), minor(*device));
+            devices.entry(*number).or_default().push(device);
+        }
         for line in BufReader::new(file(task, "maps")?).split(b'\n') {
+            if Instant::now() > self.deadline {
+                return Err(Errno::TIMEDOUT);
+            }
             let line = line.map_err(|_| Errno::SRCH)?;
             let line = String::from_utf8_lossy(&line);
-            let number = line.split_ascii_whitespace().nth(4);
+            let mut words = line.split_ascii_whitespace().skip(3);
+            let (device, number) = (words.next(), words.next());
             let number = number.and_then(|number| number.parse().ok());
-            if number.is_some_and(|number: u64| self.numbers.contains(&number)) {
+            let known = number.and_then(|number: u64| devices.get(&number));
+            let device = device.and_then(|device| device.split_once(':'));
+            let device = device.and_then(|(high, low)| {
+                let part = |part| u32::from_str_radix(part, 16).ok();
+                Some((part(high)?, part(low)?))
+            });
+            let (Some(known), Some(device)) = (known, device) else {
+                continue;
+            };
+            // Without a disk of its own (0) a file system can say another device here than to `stat`.
+            let same = |known: &(u32, u32)| *known == device || (known.0, device.0) == (0, 0);
+            if known.iter().any(same) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
+
+/// Of what git never writes again, one file may have many names: clones share it.
+fn is_object(name: &Path, path: &Path) -> bool {
+    let below = path.strip_prefix(name).ok();
+    let mut parts = below.into_iter().flat_map(Path::iter);
+    name.file_name().is_some_and(|name| name == ".git") && parts.any(|part| part == "objects")
 }
 
 /// The session's own list of its processes.
@@ -311,4 +389,43 @@ fn state(process: &OwnedFd) -> Result<char, Errno> {
         .next()
         .and_then(|rest| rest.chars().next());
     state.ok_or(Errno::SRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_git_shares_may_have_another_name() {
+        let object = |name: &str, path: &str| is_object(Path::new(name), Path::new(path));
+        assert!(object("/p/.git", "/p/.git/objects/ab/cd"));
+        assert!(object("/p/.git", "/p/.git/modules/a/objects/pack/x.pack"));
+        assert!(!object("/p/.git", "/p/.git/config"));
+        assert!(!object("/objects/p/.npmrc", "/objects/p/.npmrc"));
+        assert!(!object("/p/.vscode", "/p/.vscode/objects/x"));
+    }
+
+    /// There is nobody to be stopped for who has the time to be looked at.
+    #[test]
+    fn what_is_open_is_found_and_what_was_closed_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "x").unwrap();
+        let look = || {
+            let contents = Contents::of(&path, Instant::now() + Duration::from_mins(1)).unwrap();
+            let here = directory(&directory_of("/proc"), "thread-self").unwrap();
+            contents.look_at_task(&here, true).unwrap()
+        };
+        assert_ne!(look(), Found::Somebody);
+        let open = File::open(&path).unwrap();
+        assert_eq!(look(), Found::Somebody);
+        drop(open);
+        assert_ne!(look(), Found::Somebody);
+        std::fs::hard_link(&path, place.path().join("other")).unwrap();
+        assert!(Contents::of(&path, Instant::now() + Duration::from_mins(1)).is_err());
+    }
+
+    fn directory_of(path: &str) -> OwnedFd {
+        File::open(path).unwrap().into()
+    }
 }

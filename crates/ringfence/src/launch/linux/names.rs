@@ -500,7 +500,11 @@ impl Names {
                 if holders::is_held(&session.root, &name.path) {
                     return self.no_longer(name);
                 }
-                return Holds::Yes;
+                // That takes its time, in which the host may have replaced it once more.
+                if session.is_covered(&name.path) {
+                    return Holds::Yes;
+                }
+                continue;
             }
             if covered == Err(Errno::NOENT) && rustix::fs::lstat(&name.path).is_err() {
                 return Holds::Yes;
