@@ -13,6 +13,7 @@ use ringfence_core::host::HostPattern;
 use ringfence_core::plan::EngineChoice;
 use ringfence_core::policy::EnvPattern;
 use ringfence_core::settings::{GitLevel, Kind, NetworkMode, OnGap, Preset, SocketName, Tmp, Word};
+use ringfence_core::text::printable_path;
 use ringfence_shell::RuleSet;
 use ringfence_shell::hook::Agent;
 
@@ -481,7 +482,7 @@ pub(crate) struct PlaceFlags {
     #[arg(long, value_parser = word::<Preset>())]
     pub(crate) preset: Option<Preset>,
     /// The project's root, instead of the nearest one above the current directory.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_parser = path(), value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
 }
 
@@ -490,16 +491,16 @@ pub(crate) struct PlaceFlags {
 #[command(next_help_heading = "Files")]
 pub(crate) struct FileFlags {
     /// Let it be read.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_parser = path(), value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) read: Vec<PathBuf>,
     /// Let it be read, and programs in it be run.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_parser = path(), value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) exec: Vec<PathBuf>,
     /// Let it be read, run and written.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_parser = path(), value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<PathBuf>,
     /// Let it be neither read nor written.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_parser = path(), value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) hide: Vec<PathBuf>,
     /// How much of the project's git metadata may be used.
     #[arg(long, value_name = "LEVEL", value_parser = word::<GitLevel>())]
@@ -645,6 +646,23 @@ fn rules() -> impl TypedValueParser<Value = RuleSet> {
     hinted(str::parse::<RuleSet>, names)
 }
 
+/// A path of a flag. `~me/x` is another one's home where a shell reads it, and would be a directory of that
+/// name where none does: nobody knows which is meant.
+pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(path_of_flag)
+}
+
+fn path_of_flag(path: PathBuf) -> Result<PathBuf, String> {
+    let first = path.iter().next().unwrap_or_default();
+    if first == "~" || !first.as_encoded_bytes().starts_with(b"~") {
+        return Ok(path);
+    }
+    let shown = printable_path(&path);
+    Err(format!(
+        "only `~/` is a home here: write the whole path, or `./{shown}` for what has that name"
+    ))
+}
+
 fn socket() -> impl TypedValueParser<Value = SocketName> {
     let path = PathBufValueParser::new().try_map(socket_name);
     hinted(path, || SocketName::KNOWN.to_vec())
@@ -655,7 +673,7 @@ fn socket_name(path: PathBuf) -> Result<SocketName, String> {
         return Ok(known);
     }
     if path.as_os_str().as_encoded_bytes().contains(&b'/') {
-        return Ok(SocketName::Path(path));
+        return path_of_flag(path).map(SocketName::Path);
     }
     Err(format!(
         "write a path, or one of: {}",

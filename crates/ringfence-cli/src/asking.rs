@@ -64,7 +64,7 @@ pub(crate) struct WantedFlags {
     #[arg(long, value_name = "LEVEL", value_parser = crate::args::granted_git())]
     pub(crate) request_git: Option<GitLevel>,
     /// Ask to write a path.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_parser = crate::args::path(), value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) request_write: Vec<PathBuf>,
     /// Ask to write everything that is not hidden or protected.
     #[arg(long)]
@@ -115,7 +115,7 @@ pub(crate) struct GrantChange {
     #[arg(long, value_name = "LEVEL", group = "what", value_parser = crate::args::granted_git())]
     pub(crate) git: Option<GitLevel>,
     /// To write a path.
-    #[arg(long, value_name = "PATH", group = "what", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_parser = crate::args::path(), value_name = "PATH", group = "what", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<PathBuf>,
     /// To write everything that is not hidden or protected.
     #[arg(long, group = "what")]

@@ -2,7 +2,8 @@
 //!
 //! A flag is one key of a settings file, written on the command line. Relative paths are relative
 //! to the current directory. Nothing is expanded, since the shell has done that, but for `~/`: of
-//! `--hide=~/x` most shells leave it as it is, and nobody means a directory of that name.
+//! `--hide=~/x` most shells leave it as it is, and nobody means a directory of that name. `~me/x` is refused
+//! where it is read.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory as _;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::args::Run;
 use crate::exit::Exit;
 use crate::output::{answer, tell, visible};
 use crate::record::Record;
@@ -150,27 +152,43 @@ fn advise(error: &mut clap::Error) {
 
 /// What `--json-fd` says, as far as anybody can tell from words that are not understood.
 ///
-/// It may be a word of the command's. Then nobody is harmed: no descriptor goes to the command.
+/// Where the command begins nothing more is ours. It begins with the first word that is neither a flag
+/// nor the value of one that we know.
 fn descriptor(arguments: &[OsString]) -> Option<u32> {
-    let mut words = arguments.iter().take_while(|word| *word != "--");
+    let run = Run::command();
+    let words = arguments.iter().skip(2).map(|word| word.to_string_lossy());
+    let mut words = words.take_while(|word| word != "--").peekable();
     let number = loop {
-        let word = words.next()?.to_str().unwrap_or_default();
+        let word = words.next()?;
         if word == "--json-fd" {
-            break words.next()?.to_str()?;
+            break words.next()?.into_owned();
         }
         if let Some(number) = word.strip_prefix("--json-fd=") {
-            break number;
+            break number.to_owned();
+        }
+        if !word.starts_with('-') {
+            return None;
+        }
+        if takes_a_value(&run, &word) {
+            let _ = words.next_if(|value| !value.starts_with('-'));
         }
     };
     number.parse().ok().filter(|number| *number >= 3)
 }
 
+/// Whether the next word belongs to a flag. That of one nobody knows may be the command.
+fn takes_a_value(run: &clap::Command, flag: &str) -> bool {
+    let Some(name) = flag.strip_prefix("--") else {
+        // None of a single letter does.
+        return false;
+    };
+    let mut known = run.get_arguments();
+    known.any(|known| known.get_long() == Some(name) && known.get_action().takes_values())
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::args::Run;
 
     #[test]
     fn a_descriptor_is_found_among_words_that_make_no_sense() {
@@ -184,10 +202,31 @@ mod tests {
             ("ringfence run --json-fd 2", None),
             ("ringfence run --json-fd five", None),
             ("ringfence run --bogus", None),
+            // What is the command's.
+            ("ringfence run --bogus cmd --json-fd 5", None),
+            ("ringfence run --bogus cmd --json-fd=5", None),
+            ("ringfence run --preset agnet cmd --json-fd 5", None),
+            ("ringfence run --preset=agnet cmd --json-fd 5", None),
+            ("ringfence run -v --odd -t cmd --json-fd 5", None),
+            ("ringfence run --write --json-fd 5 cmd", Some(5)),
+            (
+                "ringfence run --preset agnet --write x --json-fd 5 cmd",
+                Some(5),
+            ),
+            ("ringfence run -v --bogus=x --json-fd 5 cmd", Some(5)),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             assert_eq!(descriptor(&words), found, "{line}");
         }
+    }
+
+    #[test]
+    fn no_flag_of_one_letter_takes_a_value() {
+        let run = Run::command();
+        let mut short = run
+            .get_arguments()
+            .filter(|flag| flag.get_short().is_some());
+        assert!(short.all(|flag| !flag.get_action().takes_values()));
     }
 
     /// A flag of ours in the table would never be looked up; one that a tip names has to be there.

@@ -15,16 +15,31 @@ use ringfence::launch::{Cause, Report};
 use ringfence::place::Lookout;
 use ringfence_core::origin::{BuiltIn, Origin};
 use ringfence_core::path::AbsPath;
-use ringfence_core::policy::{Access, Content, EnvVerdict, Found, Policy, Seen, name_of_absent};
-use ringfence_core::text::{printable, printable_os, printable_path};
+use ringfence_core::policy::{
+    Access, Content, EnvVerdict, Found, Policy, Seen, lists, name_of_absent,
+};
+use ringfence_core::text::{printable, printable_path};
 use ringfence_shell::{Code, Command, HoleKind, Ir, Word, write_targets};
 
-use super::grant::{Asker, Grant, grant_path, is_closed_to_us};
+use super::grant::{Asker, Grant, grant_path, is_closed_to_us, shell_word};
 
 /// Things that are named.
 const MOST_NAMED: usize = 3;
 /// Variables that are named.
 const MOST_VARIABLES: usize = 10;
+/// Where no flag is named: nobody is to paste one.
+const REFUSED: &str = "refused, see ringfence explain";
+/// What starts with a login besides the start-up files of shells.
+const AUTOSTART: [&str; 8] = [
+    "~/.bash_logout",
+    "~/.local/share/systemd",
+    "~/.pam_environment",
+    "~/.xinitrc",
+    "~/.xprofile",
+    "~/.xsession",
+    "~/.xsessionrc",
+    "~/Library/LaunchAgents",
+];
 /// From here on a shell speaks of a signal, which mostly somebody sent.
 const SIGNAL: u8 = 128;
 
@@ -53,7 +68,12 @@ pub(crate) fn line(told: Told<'_>, report: &Report) -> Option<String> {
             Denied::Host if denial.fix.ends_with(" HOST") => {
                 list.add("the network".to_owned(), denial.fix.clone());
             }
-            Denied::Host => list.add(printable(&denial.target), printable(&denial.fix)),
+            Denied::Host => {
+                let target = printable(&denial.target);
+                let plain = target == denial.target;
+                let fix = if plain { &*denial.fix } else { REFUSED };
+                list.add(target, printable(fix));
+            }
             _ => {}
         }
     }
@@ -162,7 +182,7 @@ impl Told<'_> {
         if let Some(rule) = nearest
             && let Some(grant) = grant_path(self.policy, self.asker, &rule.path)
         {
-            list.add(self.shown(&rule.path), grant.flag);
+            list.add(self.shown(&rule.path), pasted(&rule.path, grant.flag));
         }
     }
 
@@ -175,7 +195,8 @@ impl Told<'_> {
         if verdict.access == Access::None
             && let Some(grant) = self.grant(&path)
         {
-            list.add(format!("reading {}", self.shown(&path)), grant.flag);
+            let flag = pasted(&path, grant.flag);
+            list.add(format!("reading {}", self.shown(&path)), flag);
         }
     }
 
@@ -197,7 +218,10 @@ impl Told<'_> {
             return;
         }
         if let Some(flag) = self.flag_to_write(&path) {
-            list.add(format!("writing {}", self.shown(&path)), flag);
+            list.add(
+                format!("writing {}", self.shown(&path)),
+                pasted(&path, flag),
+            );
         }
     }
 
@@ -205,6 +229,10 @@ impl Told<'_> {
     fn flag_to_write(self, path: &AbsPath) -> Option<String> {
         let there = |path: &AbsPath| path.as_path().symlink_metadata().is_ok();
         let grant = self.grant(path)?;
+        if self.runs_later(path) {
+            let path = shell_word(path.as_path().as_os_str());
+            return Some(format!("{REFUSED} {path}"));
+        }
         if there(path) || !grant.needs_the_path() {
             return Some(grant.flag);
         }
@@ -216,12 +244,37 @@ impl Told<'_> {
         // Nobody should be led to give away a home for the sake of one file.
         let home = self.asker.place.home.as_ref();
         let mut own = home.into_iter().chain([self.policy.project()]);
-        let wide = own.any(|own| directory.covers(own)) || directory.as_path().iter().count() < 3;
+        let wide = own.any(|own| directory.covers(own))
+            || directory.as_path().iter().count() < 3
+            || self.is_of_programs(&directory);
         Some(if wide {
             format!("{} once it is there", grant.flag)
         } else {
             around.flag
         })
+    }
+
+    /// Whether it runs at the next login. A command that wants to write it is one to look at first.
+    fn runs_later(self, path: &AbsPath) -> bool {
+        let Some(below) = self.below_home(path) else {
+            return false;
+        };
+        let mut names = lists::DOTFILES.iter().chain(&AUTOSTART);
+        names.any(|name| below.starts_with(name.trim_start_matches("~/")))
+    }
+
+    /// Whether it is a directory of a home where programs and what they obey lie, of many at once.
+    fn is_of_programs(self, directory: &AbsPath) -> bool {
+        let below = self.below_home(directory);
+        let first = below.and_then(|below| below.iter().next());
+        first.is_some_and(|first| {
+            first == "bin" || first == "Library" || first.as_encoded_bytes().starts_with(b".")
+        })
+    }
+
+    fn below_home(self, path: &AbsPath) -> Option<&Path> {
+        let home = self.asker.place.home.as_ref()?;
+        path.as_path().strip_prefix(home).ok()
     }
 
     /// What helps, unless the host itself would refuse.
@@ -230,13 +283,23 @@ impl Told<'_> {
         (!is_closed_to_us(path, grant.to)).then_some(grant)
     }
 
-    /// As it is called in the project, if it is there.
+    /// As it is called in the project, if it is there; quoted, since a name can read like words of ours.
     fn shown(self, path: &AbsPath) -> String {
         let below = path.as_path().strip_prefix(self.directory.as_path());
         match below {
-            Ok(below) if !below.as_os_str().is_empty() => printable_os(below.as_os_str()),
-            _ => printable_path(path.as_path()),
+            Ok(below) if !below.as_os_str().is_empty() => shell_word(below.as_os_str()),
+            _ => shell_word(path.as_path().as_os_str()),
         }
+    }
+}
+
+/// A flag for a path that is what it looks like. One with something hidden in it gets none.
+fn pasted(path: &AbsPath, flag: String) -> String {
+    let raw = path.as_path().as_os_str();
+    if raw.to_str() == Some(&*printable_path(path.as_path())) {
+        flag
+    } else {
+        REFUSED.to_owned()
     }
 }
 

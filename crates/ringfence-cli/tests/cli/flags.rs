@@ -204,9 +204,8 @@ fn a_home_in_a_flag_is_the_home() {
         ),
         ("--hide=~/data/x", "[HOME]/data/x  hidden  flag --hide"),
         ("--project=~/other", "project  [HOME]/other"),
-        // Somebody else's, or a directory of that name.
         (
-            "--hide=~root/x",
+            "--hide=./~root/x",
             "[PROJECT]/~root/x (does not exist)  hidden  flag --hide",
         ),
         (
@@ -223,6 +222,31 @@ fn a_home_in_a_flag_is_the_home() {
         "{}",
         asked.errors
     );
+}
+
+/// It would be silently a directory of that name, and what was to be hidden would not be.
+#[test]
+fn the_home_of_somebody_else_is_no_path_of_a_flag() {
+    let world = World::new();
+    for words in [
+        &["settings", "show", "--hide=~me/x"][..],
+        &["run", "--hide=~me/x", "--", "true"],
+        &["run", "--read=~me/x", "--", "true"],
+        &["run", "--exec=~me/x", "--", "true"],
+        &["run", "--write=~me/x", "--", "true"],
+        &["run", "--project=~me/x", "--", "true"],
+        &["run", "--unix-socket=~me/x", "--", "true"],
+        &["run", "--request-write=~me/x", "--", "true"],
+        &["grants", "add", "--write=~me/x"],
+    ] {
+        let ran = world.run(words);
+        assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.errors);
+        assert!(
+            ran.errors.contains("`./~me/x`"),
+            "{words:?}: {}",
+            ran.errors
+        );
+    }
 }
 
 fn squeeze_all(text: &str) -> String {

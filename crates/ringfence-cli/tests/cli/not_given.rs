@@ -125,6 +125,62 @@ fn a_path_in_the_words_of_the_command_is_named() {
     }
 }
 
+/// One flag would give away what every program obeys, or what starts with the next login.
+#[test]
+fn no_flag_is_named_for_what_runs_later() {
+    let world = World::new();
+    world.write("home/.profile", "x\n");
+    for directory in [".config/app", ".local/bin", ".local/share", "bin"] {
+        std::fs::create_dir_all(world.home().join(directory)).unwrap();
+    }
+    for name in [".local/bin/tool", ".local/share/x", ".local/y", "bin/z"] {
+        let path = format!("[HOME]/{name}");
+        let expected =
+            format!("ringfence: not given: writing {path} (--write {path} once it is there)");
+        assert_eq!(said(&world, &["touch", &format!("../{name}")]), expected);
+    }
+    for name in [
+        ".profile",
+        ".zshrc",
+        ".gitconfig",
+        ".config/x",
+        ".config/app/x",
+        ".config/autostart/x.desktop",
+        ".local/share/systemd/user/x.service",
+        ".xprofile",
+    ] {
+        let path = format!("[HOME]/{name}");
+        let refused = format!("(refused, see ringfence explain {path})");
+        let script = format!("echo >> ~/{name}");
+        assert_eq!(
+            said(&world, &["sh", "-c", &script]),
+            format!("ringfence: not given: writing {path} {refused}")
+        );
+    }
+}
+
+/// A name is somebody else's text, and reads like one.
+#[test]
+fn a_name_is_not_taken_for_words_of_ringfence() {
+    let world = World::new();
+    let prose = ") all good, run: ringfence run --preset track (";
+    let secret = |name: &str| {
+        world.write(format!("home/.ssh/{name}"), "x");
+        said(&world, &["cat", &format!("../.ssh/{name}")])
+    };
+    assert_eq!(
+        secret(prose),
+        format!(
+            "ringfence: not given: reading '[HOME]/.ssh/{prose}' (--read '[HOME]/.ssh/{prose}')"
+        )
+    );
+    assert_eq!(
+        secret("a\u{202e}b"),
+        "ringfence: not given: reading $'[HOME]/.ssh/a\\xe2\\x80\\xaeb' \
+         (refused, see ringfence explain)"
+    );
+}
+
 /// No word names it: the supervisor has seen it being made, or opened to be written.
 #[test]
 fn a_file_that_is_written_where_nothing_may_be_is_named() {

@@ -540,3 +540,45 @@ fn what_is_above_the_project_restricts_it_whatever_is_planted() {
     let kept = std::fs::read_to_string(inside.join("generated/x")).unwrap();
     assert_eq!(kept, "old");
 }
+
+/// In a directory of everybody's anybody can leave something by the name of the settings.
+#[test]
+fn what_others_leave_above_the_project_keeps_nobody_from_starting() {
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::lasting();
+    let shared = world.root().join("shared");
+    world.write("shared/mine/package.json", "{}");
+    world.write("shared/key", "SECRET");
+    let everybody = std::fs::Permissions::from_mode(0o1777);
+    std::fs::set_permissions(&shared, everybody).unwrap();
+    let inside = shared.join("mine");
+    let start = || from(&world, &inside, &["run", "--", "cat", "../key"]);
+    let settings = shared.join(".ringfence");
+    let other = Some(54_321);
+
+    symlink("nowhere", &settings).unwrap();
+    assert_eq!(start().code, Some(2), "a link of the user's");
+    lchown(&settings, other, other).unwrap();
+    let ran = start();
+    assert_eq!((ran.code, &*ran.out), (Some(0), "SECRET"), "{ran:?}");
+
+    std::fs::remove_file(&settings).unwrap();
+    let file = world.write("shared/.ringfence/settings.json", "{");
+    assert_eq!(start().code, Some(2), "a mistake of the user's");
+    lchown(&file, other, other).unwrap();
+    assert_eq!(start().code, Some(0), "a file of another's");
+    lchown(&settings, other, other).unwrap();
+    assert_eq!(start().code, Some(0), "all of another's");
+
+    // What is the user's holds, whoever may write beside it; so does what is the project's owner's.
+    std::fs::write(&file, r#"{ "secrets": { "hide": ["../key"] } }"#).unwrap();
+    lchown(&inside, other, other).unwrap();
+    assert_ne!(start().code, Some(0), "of the project's owner");
+    for path in [&inside, &settings, &file] {
+        lchown(path, Some(0), Some(0)).unwrap();
+    }
+    assert_ne!(start().code, Some(0), "of the user");
+}

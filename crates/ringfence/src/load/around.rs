@@ -3,6 +3,10 @@
 //! A part of a project can be opened by itself, and any session that writes there can make it one that is
 //! found first: it makes a `package.json`, or a repository. What the directories around it restrict must
 //! not be lost by that. So their files are read too, and only ever take away.
+//!
+//! A directory above may be everybody's, and a broken file in it would keep all who work below from starting.
+//! So whose a file is decides whether it counts. Who may write to the directory does not: a session could
+//! open its own directory to everybody, and be rid of the file in it. It cannot give the file away.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +24,9 @@ impl Loaded {
         let [directory, name] = PROJECT_SETTINGS;
         let directory = root.as_path().join(directory);
         let path = directory.join(name);
+        if is_anothers(&directory, &place.project) || is_anothers(&path, &place.project) {
+            return;
+        }
         let content = match read_project(&directory, name) {
             Ok(None) => return,
             Err(error) => Content::Unreadable(Arc::new(error)),
@@ -42,6 +49,18 @@ impl Loaded {
             content,
         });
     }
+}
+
+/// Whether a name belongs to somebody who has no say: not to the user, to root, or to the owner of the
+/// project, who could stop everything with the project's own file. A link counts as such. What cannot be
+/// looked at is not passed over: reading says why.
+fn is_anothers(path: &Path, project: &AbsPath) -> bool {
+    let owner = |path: &Path| rustix::fs::lstat(path).map(|status| status.st_uid);
+    let Ok(found) = owner(path) else {
+        return false;
+    };
+    let own = rustix::process::geteuid().as_raw();
+    found != own && found != 0 && owner(project.as_path()) != Ok(found)
 }
 
 /// What the file of a root says of a project inside it. Names are meant from that root on, and nobody there
