@@ -8,6 +8,7 @@ use super::{
 };
 use super::{gate, mounts};
 use crate::origin::{Layer, Origin};
+use crate::path::AbsPath;
 use crate::policy::{Access, Content, Found, Policy};
 use crate::seccomp::{
     self, Creating, FilterSpec, GroupSignals, HostProcesses, InetSockets, Listening, RouteQueries,
@@ -253,8 +254,8 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
     let default = policy.files().default_access();
     for (rule, parent) in policy.files().with_parents() {
         let above = match parent {
-            // Nothing of a directory in memory is allowed here: see `own_trees`.
-            Some(parent) if parent.content == Content::Memory => Access::None,
+            // A directory in memory is not there, and the host's of that name is what its surroundings are.
+            Some(parent) if parent.content == Content::Memory => host_access(policy, &parent.path),
             Some(parent) => parent.access,
             None => default,
         };
@@ -285,19 +286,22 @@ fn host_root(policy: &Policy, facts: &HostFacts, draft: &mut Draft) {
     filter(policy, facts, inet, SystemIpc::Shared, draft);
 }
 
+/// What the host's files of a name would be: the nearest rule about the host's says.
+fn host_access(policy: &Policy, path: &AbsPath) -> Access {
+    let rules = policy.files().rules().iter();
+    rules
+        .filter(|host| host.content == Content::Host && host.path.covers(path))
+        .max_by_key(|host| host.path.depth())
+        .map_or_else(|| policy.files().default_access(), |host| host.access)
+}
+
 /// What a session should have its own of, and here shares with the host.
 fn own_trees(policy: &Policy, draft: &mut Draft) {
-    let default = policy.files().default_access();
     for (rule, parent) in policy.files().with_parents() {
         if !rule.content.is_own() {
             continue;
         }
-        // What the host's files of that name would be: the nearest rule about the host's says.
-        let rules = policy.files().rules().iter();
-        let above = rules
-            .filter(|host| host.content == Content::Host && host.path.covers(&rule.path))
-            .max_by_key(|host| host.path.depth())
-            .map_or(default, |host| host.access);
+        let above = host_access(policy, &rule.path);
         let lost = match rule.content {
             Content::Host => continue,
             own if parent.is_some_and(|parent| parent.content == own) => continue,

@@ -303,6 +303,18 @@ fn unix_sockets_are_left_to_a_kernel_that_can_tell() {
     }
 }
 
+/// The directory in memory is not there, and the host's around it may be read.
+#[test]
+fn what_is_hidden_in_a_directory_of_its_own_is_a_gap_without_one() {
+    let world = World::linux().directory("/tmp/secret");
+    let policy = world.tool(r#"{ "secrets": { "hide": ["/tmp/secret"] } }"#);
+    let facts = HostFacts::named("linux-6.18").unwrap();
+    let plan = compile(&policy, &facts, "landlock".parse().unwrap());
+    let mut gaps = plan.gaps().iter();
+    let gap = gaps.find(|gap| gap.rule.starts_with("/tmp/secret: "));
+    assert!(gap.is_some());
+}
+
 /// Where nothing could tell it from all others, it is refused, and that is said.
 #[test]
 fn a_granted_socket_is_a_gap_only_where_nothing_tells_it_from_others() {

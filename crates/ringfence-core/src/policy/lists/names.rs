@@ -58,8 +58,7 @@ pub const PROTECTED: &[(&str, &str)] = &[
     (".trunk", "programs run on commit and by an editor"),
     (".moon", "programs run on commit"),
     (".lazygit.yml", "commands of lazygit"),
-    // Other version control. What Mercurial requires of a repository can make it read another one's, but
-    // every `hg init` writes that.
+    // Other version control. What can lead it to another repository is held where it is: see `resolve/pointers.rs`.
     (".hg/hgrc", "hooks and extensions of Mercurial"),
     (".hg/hgrc-not-shared", "hooks and extensions of Mercurial"),
     (".jj/repo/config.toml", "programs that Jujutsu runs"),
